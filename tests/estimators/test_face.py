@@ -394,7 +394,7 @@ def test_binarize_cuts_and_keeps_holes():
         (np.zeros((3, 0)), ValueError, "0 feature"),
         (np.array([[1j, 0]]), ValueError, "Complex"),
         ((row for row in [[1, 0]]), TypeError, "can be read only once"),
-        (lambda: 3, TypeError, "must give an iterable of batches"),
+        (lambda: 3, TypeError, "must return an iterable of batches"),
         (lambda: [], DataError, "no batches"),
         (lambda: [np.zeros((0, 3))], ValueError, "no rows"),
         (lambda: [np.zeros((2, 3)), np.zeros((2, 4))], ValueError, "X has 4 features, but"),

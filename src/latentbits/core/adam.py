@@ -37,7 +37,7 @@ class Adam(eqx.Module):
 def direction(
     state: Adam, gradient: PyTree[Float[Array, "..."]], memory: float = MEAN_DECAY
 ) -> tuple[Adam, PyTree[Float[Array, "..."]]]:
-    """The gradient in units of its own size, entry by entry."""
+    """Divide the gradient by its typical size, entry by entry."""
     count = state.count + 1
     mean = jax.tree.map(lambda m, g: memory * m + (1 - memory) * g, state.mean, gradient)
     square = jax.tree.map(lambda s, g: SQUARE_DECAY * s + (1 - SQUARE_DECAY) * jnp.square(g), state.square, gradient)
@@ -51,6 +51,6 @@ def direction(
 
 
 def falling(rate: Number, n_updates: Number, progress: Progress) -> Float[Array, ""]:
-    """A step size that falls along a cosine to a fiftieth, over all epochs or so many updates, if those are fewer."""
+    """Return a step size that falls along a cosine to a fiftieth, over all epochs, or fewer updates."""
     done = jnp.minimum(jnp.maximum(progress.fraction, progress.step / n_updates), 1)
     return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * done)))

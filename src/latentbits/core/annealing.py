@@ -1,4 +1,4 @@
-"""What weights of annealed importance sampling say (Neal 2001): the log of their mean, with its standard error.
+"""Estimates from weights of annealed importance sampling (Neal 2001): the log of their mean, with its error.
 
 The error was held against enumeration, in float64, as the root mean square of the distances from the exact value over
 the errors given; 1 is right, more is too small an error:
@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 __all__ = ["Annealed", "log_mean_weight"]
 
-ALIKE_SHARE = 0.1  # weights this close to the heaviest, relatively, are of chains that went the same way
+ALIKE_SHARE = 0.1  # chains whose weights differ from the heaviest by less, relatively, went the same way
 
 
 class Annealed(eqx.Module):
@@ -41,7 +41,7 @@ class Annealed(eqx.Module):
 
 
 def log_mean_weight(log_weight: Float[Array, "chains *rows"]) -> Annealed:
-    """Log of the mean weight of two chains or more, with an error that the heaviest chain can not hide in.
+    """Estimate the log of the mean weight of two or more chains, with an error that includes the heaviest.
 
     To the variance of the mean (delta method), with n - 3 in its denominator in place of n - 1 so that the variance of
     z-scores is 1 and not that of Student's t, two squares are added.  What the heaviest chain has above its share: a

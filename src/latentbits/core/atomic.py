@@ -80,14 +80,14 @@ def check_writable(path: str | os.PathLike[str]) -> None:
                 os.close(handle)  # Windows removes no open file
                 name.unlink(missing_ok=True)
             else:
-                name.unlink(missing_ok=True)  # while it is held, so that it is nobody else's to remove
+                name.unlink(missing_ok=True)  # while it is locked, so that no other process removes it
                 os.close(handle)
     except OSError as error:
         _name_file(error, path)
 
 
 def _find(path: Path) -> os.stat_result | None:
-    """What `path` leads to; None if it is free.  Complains of what no file can be written to."""
+    """Find what `path` leads to; None if it is free.  Refuse places where no file can be written."""
     try:
         found = path.stat()  # not of its real path: a pipe behind /dev/stdout has none
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def _find(path: Path) -> os.stat_result | None:
 
 
 def _name_file(error: OSError, path: Path) -> NoReturn:
-    """Raise the error anew with the name of the file: that of a full disk names none, or the temporary one."""
+    """Raise the error again with the name of the file: that of a full disk names none, or the temporary one."""
     why = error.strerror or str(error)
     if error.errno is None:
         raise OSError(f"cannot write {path}: {why}") from error
@@ -142,7 +142,7 @@ def _take_over(temporary: Path, old: os.stat_result) -> None:
 
 
 def _new_temporary(folder: Path, mode: int) -> tuple[int, Path]:
-    """A new file of a name that `TEMPORARY` knows, open for writing and locked where locks are."""
+    """Return a new file of a name that `TEMPORARY` knows, open for writing and locked where locks are."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     while True:
         path = folder / f".latentbits-{secrets.token_hex(8)}.tmp"
@@ -157,7 +157,7 @@ def _new_temporary(folder: Path, mode: int) -> tuple[int, Path]:
 
 
 def _remove_forgotten(folder: Path) -> None:
-    """Remove temporary files whose writers were killed: those that nobody holds a lock on, else those that are old."""
+    """Remove temporary files whose writers were killed: those without a lock, or old ones where locks do not show."""
     try:
         with os.scandir(folder) as entries:
             left = [Path(entry.path) for entry in entries if TEMPORARY.fullmatch(entry.name)]
@@ -197,7 +197,7 @@ def _is_written_through(found: os.stat_result) -> bool:
 
 
 def _stream_of(found: os.stat_result) -> int | None:
-    """The number of our own stdout or stderr if it is this file, as with ``-o /dev/stdout > file``."""
+    """Return the number of our own stdout or stderr if it is this file, as with ``-o /dev/stdout > file``."""
     for number in (1, 2):
         with suppress(OSError):
             if os.path.samestat(os.fstat(number), found):

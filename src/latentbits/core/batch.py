@@ -23,7 +23,7 @@ from latentbits.core.products import over_rows
 __all__ = ["MISSING", "Batch", "Packed", "SparseBatch", "SparseRows", "make_batch", "row_keys"]
 
 MISSING = 255  # the mark of a hole among uint8 bits
-# What is folded into the keys of rows from 2^32 on, beside the upper word of their number: models fold small numbers
+# Folded into the keys of rows from 2^32 on, beside the upper word of their number: models fold small numbers
 # into the keys of rows, and what they get of row 1 would be the keys of rows 2^32, 2^32 + 1, ...
 BEYOND = 0x9E3779B9
 
@@ -46,7 +46,7 @@ class Packed(eqx.Module):
         return int(self.values.shape[0])
 
     def bits(self) -> UInt8[Array, "rows columns"]:
-        """A byte for each bit; traced."""
+        """Return a byte for each bit; traced."""
         places = jnp.arange(7, -1, -1, dtype=jnp.uint8)
         bits = (self.values[:, :, None] >> places) & jnp.uint8(1)
         return bits.reshape(len(self), -1)[:, : self.n_columns]
@@ -99,7 +99,7 @@ class Batch(eqx.Module):
 
 
 class SparseRows(eqx.Module):
-    """Raw rows as lists of their ones, in the order of the rows; what pads the lists is in a column that is none.
+    """Raw rows as lists of their ones, in the order of the rows; padding is in a column that does not exist.
 
     Attributes
     ----------

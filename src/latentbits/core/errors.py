@@ -59,7 +59,7 @@ class FitError(LatentBitsError, ArithmeticError):
 class OutOfTimeError(FitError):
     """Work that takes, or would take, longer than the time it was given: more time would do.
 
-    `what` is the message without the advice, which is of no use to whoever did not give that time.
+    `what` is the message without advice, for callers whose user set no time.
     """
 
     def __init__(self, what: str, advice: str = "") -> None:
@@ -123,7 +123,7 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """What to add to a message of a word that is not known: the one that it may have been meant to be.
+    """Suggest the known word that an unknown one may stand for, as a sentence of a message.
 
     >>> did_you_mean("latent_trait", ["mixture", "latent-trait"]), did_you_mean("tree", ["mixture"])
     (' Did you mean latent-trait?', '')
@@ -136,7 +136,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean_file(path: str | PathLike[str]) -> str:
-    """The same of a file that is not there, among those beside it."""
+    """Suggest the file that a missing one may stand for, among those beside it."""
     asked = Path(path)
     try:
         beside = [one.name for one in islice(asked.parent.iterdir(), MOST_FILES)]

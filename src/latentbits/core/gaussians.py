@@ -24,14 +24,14 @@ class Gaussian(eqx.Module):
         return jnp.einsum("nij,nkj->nik", self.scale, self.scale)
 
     def moved(self, matrix: Float[Array, "latents latents"], shift: Float[Array, " latents"]) -> Gaussian:
-        """The same distribution in the coordinates x' = (x - shift) @ matrix."""
+        """Return the same distribution in the coordinates x' = (x - shift) @ matrix."""
         return Gaussian((self.mean - shift) @ matrix, jnp.einsum("ji,njk->nik", matrix, self.scale))
 
 
 def from_precision(
     precision: Float[Array, "rows pairs"], linear: Float[Array, "rows latents"]
 ) -> tuple[Gaussian, Float[Array, " rows"]]:
-    """The Gaussian exp(-x' P x / 2 + linear . x), normalised, and the log of its integral over (2 pi)^(q/2).
+    """Return the Gaussian exp(-x' P x / 2 + linear . x), normalised, and the log of its integral over (2 pi)^(q/2).
 
     With the prior N(0, I) inside P, that log is what the integral of eq. 4 contributes beside the constants.
     """

@@ -34,7 +34,7 @@ class _State:
     holds = 0  # `held` contexts that are open
     shields = 0
     noted = False  # a signal has come since the first of them was opened
-    raised = False  # and has been raised, or taken
+    handled = False  # raised, or taken
     first_signal: int | None = None  # in the command-line tool
     keeping = False  # there, a command that writes what is finished
 
@@ -44,7 +44,7 @@ class _State:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let the first SIGINT wait for `check`; a signal that was not taken is raised when the outermost `held` ends.
+    """Let the first SIGINT wait for `check`; a signal not taken is raised when the outermost `held` ends.
 
     Does nothing outside the main thread, and where SIGINT has a handler other than Python's own or `handle`.
     """
@@ -61,8 +61,8 @@ def held() -> Iterator[None]:
     finally:
         _State.holds -= 1
         if _State.holds == 0:
-            missed = _State.noted and not _State.raised
-            _State.noted = _State.raised = False
+            missed = _State.noted and not _State.handled
+            _State.noted = _State.handled = False
         if installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     if missed:
@@ -96,10 +96,10 @@ def check() -> None:
 
 
 def take() -> bool:
-    """Say, once, whether a signal has come; the caller then sees to it that work ends."""
-    if not _State.noted or _State.raised or not _in_main_thread():
+    """Take a signal that was not raised; the caller then ends its work."""
+    if not _State.noted or _State.handled or not _in_main_thread():
         return False
-    _State.raised = True
+    _State.handled = True
     return True
 
 

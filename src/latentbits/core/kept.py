@@ -1,4 +1,4 @@
-"""Compiled programs on disk, from one process to the next: in a folder of the library's own, not in JAX's cache.
+"""Compiled programs on disk, from one process to the next, in a folder of the library and not in JAX's cache.
 
 A program is found by a digest of itself as it is given to the compiler, and of all that the compiler depends on.  So
 what is found is what would be compiled, whatever has been patched, wrapped, or read from elsewhere while it was traced.
@@ -32,7 +32,7 @@ from latentbits.core.processor import cores, features
 __all__ = ["MOST_BYTES", "load", "name", "write"]
 
 MOST_BYTES = 2**29  # of all programs together
-FILES_BETWEEN_CHECKS = 16  # the size of the folder is checked after so many files, and after the first
+FILES_BETWEEN_CHECKS = 16  # written between two checks of the size of the folder; the first file is followed by one
 NOT_COMPILED_IN = ("cache", "log", "traceback", "explain", "platforms", "profiler", "distributed", "persistent")
 
 # Calls out of a program to what JAX itself brings, and to nothing in this process; all else that they depend on is in
@@ -44,7 +44,7 @@ _written = 0
 
 
 def name(program: str, beside: str, device: jax.Device) -> str | None:
-    """A digest of a lowered program, of what the caller knows beside it, and of all that compiling depends on.
+    """Name a lowered program by a digest of its text, `beside`, and all that compiling depends on.
 
     None for a program that means something in this process alone.
     """
@@ -54,7 +54,7 @@ def name(program: str, beside: str, device: jax.Device) -> str | None:
 
 
 def _environment(device: jax.Device) -> str:
-    """Compiler, processor, settings."""
+    """Describe compiler, processor and settings."""
     settings = sorted(
         (setting, repr(value))
         for setting, value in jax.config.values.items()
@@ -74,7 +74,7 @@ def _environment(device: jax.Device) -> str:
 
 
 def load(name: str, lowered: jax.stages.Lowered, device: jax.Device) -> Callable[..., Any] | None:
-    """The program of this name, ready to be called; None if it is not there, and then none that is of no use is."""
+    """Load the program of this name; None if there is none.  A damaged or foreign file is removed."""
     path = _path(name)
     if path is None:
         return None
@@ -97,7 +97,7 @@ def load(name: str, lowered: jax.stages.Lowered, device: jax.Device) -> Callable
 
 
 def write(name: str, compiled: jax.stages.Compiled) -> None:
-    """Keep a program; where that cannot be done, nothing is kept.
+    """Write a program where that is possible.
 
     Nor is it where the user has a cache of JAX's own: what JAX has read from there is not whole when it is written
     again (jax 0.10 on CPUs: "Function ... not found" where it is called).
@@ -128,7 +128,7 @@ def _path(name: str) -> Path | None:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove what was not used for longest until the rest is within bounds."""
+    """Remove the files that were not used for longest until the rest is within bounds."""
     found = []
     for path in folder.glob("*/*.program"):
         with suppress(OSError):  # another process makes room as well

@@ -23,12 +23,12 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def of_seed(seed: int) -> Raw:
-    """As ``jax.random.key(seed)``."""
+    """Make the key of ``jax.random.key(seed)``."""
     return np.array([seed // WORD % WORD, seed % WORD], np.uint32)
 
 
 def fold(key: Raw, number: int) -> Raw:
-    """As ``jax.random.fold_in(key, number)``: the encryption of the number by the key.
+    """Fold a number into a key as ``jax.random.fold_in`` does: the encryption of the number by the key.
 
     >>> import jax
     >>> ours = fold(fold(of_seed(7), 3), 11)
@@ -49,12 +49,12 @@ def fold(key: Raw, number: int) -> Raw:
 
 
 def raw(key: Any) -> Raw:
-    """The words of a key; raw keys as they are."""
+    """Return the words of a key; raw keys as they are."""
     if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(key))
     return np.asarray(key)
 
 
 def typed(key: Any) -> Key[Array, ""]:
-    """The key of these words, as JAX's functions want it."""
+    """Return the key of these words, as JAX's functions want it."""
     return jax.random.wrap_key_data(key, impl=GENERATOR)

@@ -23,7 +23,7 @@ ARMIJO_SHARE = (
 
 
 class LBFGS(eqx.Module):
-    """What is carried from pass to pass.
+    """State between two passes.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class LBFGS(eqx.Module):
 
 
 def start(x: Float[Array, " size"], memory: int = 10) -> LBFGS:
-    """Nothing seen yet."""
+    """Return the state before the first point."""
     zero, none = jnp.zeros_like(x), jnp.zeros((memory, x.size), x.dtype)
     return LBFGS(jnp.asarray(-jnp.inf, x.dtype), x, zero, zero, jnp.ones((), x.dtype), none, none)
 
@@ -54,7 +54,7 @@ def start(x: Float[Array, " size"], memory: int = 10) -> LBFGS:
 def advance(
     state: LBFGS, x: Float[Array, " size"], value: Float[Array, ""], gradient: Float[Array, " size"]
 ) -> tuple[LBFGS, Float[Array, " size"]]:
-    """Take note of value and gradient at x, and say where to look next.
+    """Record value and gradient at x; return the next point.
 
     `value` and `gradient` should be per row, so that the first step, of length 1 at most, is a sensible one.
     """
@@ -81,7 +81,7 @@ def advance(
 
 
 def penalised(state: LBFGS, more: Float[Array, ""], slope: Callable[[Array], Array]) -> LBFGS:
-    """What would have been seen with so much more of a quadratic penalty, whose slope is a linear function."""
+    """Change the state to what it would be with a larger quadratic penalty."""
     value = state.value - 0.5 * more * state.point @ slope(state.point)
     falls = state.falls + more * jax.vmap(slope)(state.points)
     return eqx.tree_at(
@@ -92,7 +92,7 @@ def penalised(state: LBFGS, more: Float[Array, ""], slope: Callable[[Array], Arr
 def _direction(
     points: Float[Array, "memory size"], falls: Float[Array, "memory size"], gradient: Float[Array, " size"]
 ) -> Float[Array, " size"]:
-    """The gradient times the inverse Hessian of what is remembered; uphill by at most 1 where that is nothing."""
+    """Multiply the gradient by the remembered inverse Hessian; without memory, scale it to a length of at most 1."""
     memory = len(points)
     everything = jnp.concatenate([points, falls, gradient[None]])
     gram = everything @ everything.T

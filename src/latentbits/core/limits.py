@@ -1,4 +1,4 @@
-"""Work that would not fit into the memory or the time there is, refused before it begins or as soon as it shows."""
+"""Limits of memory and time: work that exceeds them is refused before it begins, or as soon as this shows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TimeLeft = Callable[[], float]  # seconds left now, infinite without a limit
 
 
 def no_limit() -> float:
-    """A `TimeLeft` that is never over."""
+    """Return infinity: a `TimeLeft` that is never over."""
     return math.inf
 
 
@@ -43,7 +43,7 @@ _deadline: ContextVar[tuple[float, str] | None] = ContextVar("deadline", default
 
 @contextmanager
 def within(seconds: float, what: str) -> Iterator[None]:
-    """Give up passes over rows that are not over after so many seconds; `what` is the subject of the message.
+    """Give up passes over rows that take longer than a number of seconds; `what` is the subject of the message.
 
     What goes into compiling programs does not count.
     """
@@ -62,20 +62,20 @@ def check_time() -> None:
 
 
 def _working() -> float:
-    """A clock that stands still while programs are compiled."""
+    """Read a clock that stands still while programs are compiled."""
     from latentbits.core.programs import seconds_waited  # with JAX, which readers of tables do without
 
     return time.perf_counter() - seconds_waited()
 
 
 def available_memory() -> int | None:
-    """Bytes that this process could still take, as far as the system tells; None where it does not.
+    """Estimate the bytes that this process could still take; None where the system does not say.
 
     The least of what the machine has free, of what a container leaves, and of the limit on the address space.
     """
     known = [_free(), _of_container(), _of_address_space()]
-    told = [number for number in known if number is not None]
-    return max(0, min(told)) if told else None
+    found = [number for number in known if number is not None]
+    return max(0, min(found)) if found else None
 
 
 def check_memory(needed: float | int, what: str, advice: str, most: int | None = None) -> None:
@@ -97,7 +97,7 @@ def check_memory(needed: float | int, what: str, advice: str, most: int | None =
 
 
 def readable(n_bytes: float | int) -> str:
-    """Bytes for people.
+    """Format a number of bytes.
 
     >>> readable(2_500_000), readable(93.2e9)
     ('2.5 MB', '93.2 GB')
@@ -107,7 +107,7 @@ def readable(n_bytes: float | int) -> str:
 
 
 def watch(what: str, left: TimeLeft) -> Callable[[], None]:
-    """A function to call while work goes on whose amount nobody knows: it raises OutOfTimeError when time is over."""
+    """Make a function to call during work of unknown amount: it raises OutOfTimeError when time is over."""
     began = time.perf_counter()
 
     def check() -> None:
@@ -118,7 +118,7 @@ def watch(what: str, left: TimeLeft) -> Callable[[], None]:
 
 
 class Pace:
-    """How fast work goes whose amount is known: it is given up as soon as what is left of the time will not do.
+    """Speed of work of known amount, which is given up as soon as the time left is too short.
 
     Parameters
     ----------
@@ -135,14 +135,14 @@ class Pace:
         self._began = time.perf_counter()
 
     def add(self, amount: float | int) -> None:
-        """Take note of work done, and look ahead."""
+        """Record work done, and refuse the rest if it will take too long."""
         self.done += amount
         so_far = time.perf_counter() - self._began
         to_go = so_far * (self.total - self.done) / self.done
         self.expect(so_far + to_go, to_go)
 
     def expect(self, whole: float, to_go: float | None = None) -> None:
-        """Refuse work that will take so many seconds, where they are not left."""
+        """Refuse work that takes more seconds than are left."""
         left = self.left()
         if whole > SHORT_SECONDS and (whole if to_go is None else to_go) > left:
             raise OutOfTimeError(
@@ -170,7 +170,7 @@ def _of_container() -> int | None:
 
 
 def _reclaimable(group: Path) -> int:
-    """Cached files, which give way."""
+    """Count the bytes of cached files, which give way."""
     with suppress(OSError, ValueError):
         for line in (group / "memory.stat").read_text().splitlines():
             if line.startswith("inactive_file "):

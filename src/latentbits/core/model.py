@@ -56,7 +56,7 @@ class Progress(eqx.Module):
     key
         Fresh at every update, for whatever is random outside the rows.
     rows
-        Numbers of some rows, drawn by their weights, anew at every update: a model that looks at a few rows in the next
+        Numbers of some rows, drawn by their weights at every update: a model that looks at a few rows in the next
         pass takes some of these.  None where each row counts once, and any number is as good as another.
     """
 
@@ -73,7 +73,7 @@ class Progress(eqx.Module):
 
 
 class Summary(eqx.Module):
-    """What an initialisation may know of the data; from one pass, the same on every engine.
+    """Summary of the data for an initialisation, from one pass, the same on every engine.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class LogLikelihood(eqx.Module):
 
     @classmethod
     def exact(cls, value: Float[Array, " rows"]) -> LogLikelihood:
-        """A likelihood without error."""
+        """Return a likelihood without error."""
         return cls(value, jnp.zeros_like(value), jnp.zeros((), value.dtype))
 
 
@@ -145,7 +145,7 @@ class Stop(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether it was not cut off: also a schedule that was gone through, of which nobody knows what is left."""
+        """Whether learning was not cut off; true also after a whole schedule, when the rest to gain is not known."""
         return self.converged or self in (Stop.COMPLETED, Stop.HELD_OUT)
 
     @property
@@ -155,7 +155,7 @@ class Stop(StrEnum):
 
 
 class Measure(StrEnum):
-    """What an objective is of.  Values of one measure make one curve; those of two are no match."""
+    """Quantity that an objective measures.  Values of one measure make one curve; two measures do not compare."""
 
     LIKELIHOOD = "log-likelihood"  # of the rows, or of some of them scaled up to all, less a penalty
     BOUND = "bound"  # on the log-likelihood
@@ -166,7 +166,7 @@ class Measure(StrEnum):
 
 
 class Over(Enum):
-    """What a `Transform` returns to end learning where it stands."""
+    """Return value of a `Transform` that ends learning."""
 
     LEARNING = "learning is over"
 
@@ -193,9 +193,9 @@ class _Passing:
     measure
         What its objective is of.
     prepare, e_step, objective, start, start_rows, row_floats
-        Functions of its own, and `update` and `done` where it has them; None takes the model's.  A variational and a
+        Functions of the stage, and `update` and `done` where it has them; None takes the model's.  A variational and a
         quadrature stage differ in `e_step`, an EM and an ascent stage in `update`.  `start_rows` goes with `e_step`: a
-        stage with an E-step of its own has its own, or none.
+        stage with its own E-step has its own, or none.
     sparse
         Whether its own `e_step` takes a `SparseBatch`, too; of the model's the model says so.
     stops_early
@@ -252,7 +252,7 @@ class Schedule(_Passing):
     max_iter
         How many; None takes the user's.
     rows_per_update
-        None updates once a pass.  A number updates after every block of so many rows, cut by global row number.
+        None updates once a pass, a number after every block of this many rows, cut by global row number.
     comparable
         The objective is a log-likelihood or a bound on it (less a penalty), so that larger is better: the best point
         is kept, and restarts can be ranked by it.  False for the joint probability of sampled states and the like:
@@ -402,7 +402,7 @@ class Model(NamedTuple):
     sparse: bool = False
 
     def acting_in(self, stage: Iterate | Schedule | OnePass | Evaluate) -> Model:
-        """The model with the functions that a stage has of its own."""
+        """Replace functions of the model by those of a stage."""
         own: dict[str, Any] = {name: getattr(stage, name, None) for name in _OF_STAGES}
         own = {name: function for name, function in own.items() if function is not None}
         without: dict[str, Any] = {"start_rows": None, "sparse": stage.sparse} if "e_step" in own else {}

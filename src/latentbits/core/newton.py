@@ -36,7 +36,7 @@ class Newton(eqx.Module):
 
 
 def start(x: Float[Array, " size"]) -> Newton:
-    """Nothing seen yet."""
+    """Return the state before the first point."""
     nothing, far = jnp.zeros_like(x), jnp.asarray(jnp.inf, x.dtype)
     return Newton(
         -far, x, nothing, jnp.zeros((x.size, x.size), x.dtype), nothing, jnp.full_like(far, FIRST_DAMPING), far
@@ -51,7 +51,7 @@ def advance(
     information: Float[Array, "size size"],
     unit: Float[Array, "size size"],
 ) -> tuple[Newton, Float[Array, " size"]]:
-    """Where to go next, given objective, gradient and information at x, and the information that is the unit."""
+    """Return the next point, given objective, gradient and information at x, and the information that is the unit."""
     good = value >= state.value - RELATIVE_ROUNDING * jnp.abs(value)
     scale = 1 / jnp.sqrt(jnp.maximum(jnp.diag(unit), 1e-300))
     root = jnp.linalg.cholesky(unit * jnp.outer(scale, scale) + RELATIVE_RIDGE * jnp.eye(x.size))

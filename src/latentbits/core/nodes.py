@@ -1,4 +1,4 @@
-"""Integrals over the latents of each row by nodes of its own: adaptive Gauss-Hermite, quasi-Monte Carlo above three.
+"""Integrals over the latents of each row by adapted nodes: adaptive Gauss-Hermite, quasi-Monte Carlo above three.
 
 The nodes of a row are those of a standard Gaussian, moved and scaled to an approximation of the row's posterior
 (Naylor & Smith 1982; Liu & Pierce 1994).  With many columns the posterior is narrow and close to a Gaussian, and
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 
 @cache
 def gauss_hermite(n_nodes: int, q: int) -> Rule:
-    """The product rule with so many nodes a dimension."""
+    """Make the product rule with this number of nodes a dimension."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
     grid = np.stack([g.ravel() for g in np.meshgrid(*[nodes] * q, indexing="ij")], 1)
     logs = np.stack([g.ravel() for g in np.meshgrid(*[np.log(weights / weights.sum())] * q, indexing="ij")], 1)
@@ -75,7 +75,7 @@ def gauss_hermite(n_nodes: int, q: int) -> Rule:
 
 @cache
 def evenly_spaced(n_nodes: int, q: int) -> Rule:
-    """The product of trapezoidal rules over `REACH` standard deviations on either side.
+    """Return the product of trapezoidal rules over `REACH` standard deviations on either side.
 
     For a smooth integrand that falls off on both sides its error falls exponentially in 1 / spacing, and a sigmoid of
     slope a has its nearest pole at a distance of pi / a: steep bits need a fine spacing, which Gauss-Hermite nodes,
@@ -88,13 +88,13 @@ def evenly_spaced(n_nodes: int, q: int) -> Rule:
 
 
 def product_rule(n_nodes: int, q: int) -> Rule:
-    """So many nodes a dimension: Gauss-Hermite, evenly spaced where they are many."""
+    """Make a rule of this number of nodes a dimension: Gauss-Hermite, evenly spaced where they are many."""
     return gauss_hermite(n_nodes, q) if n_nodes <= MOST_GAUSS else evenly_spaced(n_nodes, q)
 
 
 @cache
 def quasi_monte_carlo(n_points: int, q: int, seed: int = 0) -> Rule:
-    """Scrambled Sobol points, in pairs x and -x, their lengths those of a Gaussian's quantiles, whitened.
+    """Return scrambled Sobol points, in pairs x and -x, their lengths those of a Gaussian's quantiles, whitened.
 
     Lengths are what a random rotation cannot mend (`for_net`).  Means and covariances of the rule are exact.
     """
@@ -120,12 +120,12 @@ FINER_NETS = (9, 11)
 
 
 def net_points() -> int:
-    """Points to tell a posterior with where dimensions are too many for a grid."""
+    """Return points to tell a posterior with where dimensions are too many for a grid."""
     return REPLICATES * 2**NET
 
 
 def accurate_rules(q: int, d: int, complete: bool = True) -> tuple[Rule, Rule]:
-    """Nodes to tell a likelihood or a posterior with, and fewer, to tell how accurate that is.
+    """Return nodes to tell a likelihood or a posterior with, and fewer, to tell how accurate that is.
 
     `complete` says that rows have all their d columns; where they do not, they may have any number.
     """
@@ -143,7 +143,7 @@ def net_width(q: int) -> float:
 
 
 def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
-    """Where a quasi-random net goes: a little wider, with the axes of each row turned by a rotation of its own.
+    """Place a quasi-random net: a little wider, with the axes of each row turned by another rotation.
 
     The rotation depends on the number of the row alone.  A net is too coarse for any one row.  Given to all rows alike
     its errors add, and parameters are found that the net flatters; turned at random they average out, at no cost: a net
@@ -163,7 +163,7 @@ def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
 
 
 def points_of(at: Gaussian, rule: Rule) -> Float[Array, "rows points latents"]:
-    """The nodes of a rule, moved to a Gaussian of each row."""
+    """Return the nodes of a rule, moved to a Gaussian of each row."""
     return at.mean[:, None] + jnp.einsum("ki,nji->nkj", jnp.asarray(rule.nodes, at.mean.dtype), at.scale)
 
 
@@ -173,7 +173,7 @@ def weigh(
     at: Gaussian,
     rule: Rule,
 ) -> tuple[Float[Array, " rows"], Float[Array, "rows points"]]:
-    """log of the integral of exp(log_density) over N(0, I), and the share of each point in it."""
+    """Compute the log of the integral of exp(log_density) over N(0, I), and the share of each point in it."""
     log_weight = jnp.asarray(rule.log_weights + 0.5 * (rule.nodes**2).sum(1), at.mean.dtype)
     joint = log_density + log_weight - 0.5 * jnp.sum(points**2, -1)
     top = joint.max(1, keepdims=True)
@@ -183,7 +183,7 @@ def weigh(
 
 
 def recentred(log_density: LogDensity, at: Gaussian) -> Gaussian:
-    """Mean and covariance of the posterior itself, by a rule that reaches far, for one that does not."""
+    """Compute mean and covariance of the posterior itself, by a rule that reaches far, for one that does not."""
     q = at.mean.shape[1]
     rule = gauss_hermite(_FEW_COLUMNS[q][0], q)
     points = points_of(at, rule)
@@ -192,7 +192,7 @@ def recentred(log_density: LogDensity, at: Gaussian) -> Gaussian:
 
 
 def by_shares(at: Gaussian, rule: Rule, share: Float[Array, "rows points"]) -> Gaussian:
-    """Mean and covariance of a posterior that gives these shares to the points of a rule.
+    """Compute mean and covariance of a posterior that gives these shares to the points of a rule.
 
     Evenly spaced nodes end at `REACH`: around a mean that is off, or by the curvature at a corner, they would miss a
     tail.  So a part of the width of `at` is kept, also as a covariance over few nodes may collapse.
@@ -205,7 +205,7 @@ def by_shares(at: Gaussian, rule: Rule, share: Float[Array, "rows points"]) -> G
 
 
 def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"]:
-    """log |det| of the scales; triangular until a change of coordinates, so in general not."""
+    """Compute log |det| of the scales; triangular until a change of coordinates, so in general not."""
     q = scale.shape[1]
     if q == 1:
         return jnp.log(jnp.abs(scale[:, 0, 0]))

@@ -19,7 +19,7 @@ MOST_UNROLLED_ROWS = 4  # above, unrolled code takes longer to compile than it s
 
 
 def pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows j and columns k of the packed entries, j <= k.
+    """Return rows j and columns k of the packed entries, j <= k.
 
     >>> [i.tolist() for i in pairs(2)]
     [[0, 0, 1], [0, 1, 1]]
@@ -35,7 +35,7 @@ def products(x: Float[Array, "*rows size"], twice: bool = False) -> Float[Array,
 
 
 def unpack(packed: Float[Array, "*rows pairs"], size: int) -> Float[Array, "*rows size size"]:
-    """The symmetric matrix of its packed entries."""
+    """Return the symmetric matrix of its packed entries."""
     where = np.zeros((size, size), int)
     j, k = pairs(size)
     where[j, k] = where[k, j] = np.arange(len(j))
@@ -43,7 +43,7 @@ def unpack(packed: Float[Array, "*rows pairs"], size: int) -> Float[Array, "*row
 
 
 def cholesky(packed: Float[Array, "rows pairs"]) -> Float[Array, "rows size size"]:
-    """The lower triangular R of M = R R', nan where M is not positive definite.
+    """Return the lower triangular R of M = R R', nan where M is not positive definite.
 
     >>> bool(jnp.allclose(cholesky(jnp.array([[4.0, 2.0, 2.0]])), jnp.array([[[2, 0], [1, 1]]])))
     True
@@ -95,7 +95,7 @@ def _factors(
 def _factors_by_columns(
     matrix: Float[Array, "rows size size"],
 ) -> tuple[Float[Array, "rows size size"], Float[Array, "rows size size"]]:
-    """The same in a loop, for larger ones: a column of R and a row of R^-1 at a time, for all matrices at once."""
+    """Factorise larger matrices in a loop: a column of R and a row of R^-1 at a time, for all matrices at once."""
     q = matrix.shape[1]
     numbers = jnp.arange(q)
 
@@ -113,7 +113,7 @@ def _factors_by_columns(
 
 
 def log_abs_det(matrix: Float[Array, "rows size size"]) -> Float[Array, " rows"]:
-    """log |det M| of any matrices, by elimination with pivots.
+    """Compute log |det M| of any matrices, by elimination with pivots.
 
     >>> bool(jnp.allclose(log_abs_det(jnp.array([[[0.0, 2.0], [-4.0, 1.0]]])), jnp.log(8)))
     True

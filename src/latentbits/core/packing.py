@@ -34,7 +34,7 @@ NUMBERS: dict[Any, tuple[type, ...]] = {float: (float, int, np.floating), int: (
 
 
 def pack(value: Any) -> tuple[Any, list[np.ndarray]]:
-    """What JSON can hold of a tree, and its arrays in order.
+    """Split a tree into a part that JSON can hold, and its arrays in order.
 
     >>> pack({"a": np.arange(2), "b": (1, None)})
     ({'dict': [['a', {'array': 0}], ['b', {'tuple': [1, None]}]]}, [array([0, 1])])
@@ -44,13 +44,13 @@ def pack(value: Any) -> tuple[Any, list[np.ndarray]]:
 
 
 def unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
-    """The inverse of `pack`; arrays that were on a device are put there again."""
+    """Return the inverse of `pack`; arrays that were on a device are put there again."""
     with tree.double():
         return _unpack(packed, arrays)
 
 
 def digest(header: Any, tensors: dict[str, np.ndarray]) -> str:
-    """A checksum of JSON and named arrays: it tells a damaged or edited file, but anybody can make one."""
+    """Return a checksum of JSON and named arrays: it shows a damaged or edited file, but anyone can make one."""
     sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]

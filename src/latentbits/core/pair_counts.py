@@ -1,4 +1,4 @@
-"""How often two bits are 1 together: the one pass over the rows that all learning here needs.
+"""Counts of rows in which two bits are 1 together, by one pass.
 
 On a CPU 32 rows go into a word of each column, and a pair is counted by AND and popcount: about three times as fast as
 the matrix product that says the same.  The words are the outer loop and a block of columns the inner one, so that the
@@ -26,7 +26,7 @@ BLOCK_COLUMNS = 50  # their counts against all others should stay in the cache
 
 
 class Stats(eqx.Module):
-    """Counts of rows, each as often as its weight says; those of pairs are over rows where both entries were seen.
+    """Weighted counts of rows; those of pairs are over rows in which both entries were seen.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Stats(eqx.Module):
 
 
 def count(batch: Batch) -> Stats:
-    """The counts of a batch."""
+    """Count the pairs of a batch."""
     once = jnp.all((batch.weight == 0) | (batch.weight == 1))
     return jax.lax.cond(once, _each_once, _weighted, batch)
 
@@ -86,7 +86,7 @@ def _as_floats(batch: Batch, *counts: Int[Array, "..."]) -> Stats:
 
 
 def _pairs(left: Bool[Array, "rows columns"], right: Bool[Array, "rows columns"]) -> Int[Array, "columns columns"]:
-    """Number of rows where both are true."""
+    """Count the rows where both are true."""
     return jax.lax.platform_dependent(left, right, cpu=_by_popcount, default=_by_product)
 
 
@@ -115,7 +115,7 @@ def _by_popcount(
 
 
 def _words(bits: Bool[Array, "rows columns"]) -> Array:
-    """Bits of 32 rows in one unsigned integer of each column."""
+    """Pack the bits of 32 rows into one unsigned integer of each column."""
     rows, columns = bits.shape
     padded = jnp.pad(bits, ((0, -rows % WORD_BITS), (0, 0))).reshape(-1, WORD_BITS, columns).astype(jnp.uint32)
     placed = padded << jnp.arange(WORD_BITS, dtype=jnp.uint32)[None, :, None]

@@ -12,7 +12,7 @@ JOINERS = "\u200c\u200d"  # spelling, in Persian, Hindi and emoji
 
 
 def printable(text: str) -> str:
-    r"""The text in one line, with each character that is not seen but acts written as Python would escape it.
+    r"""Return the text in one line, with each character that is not seen but acts written as Python would escape it.
 
     Joiners between letters of other scripts stay, as they belong to the spelling.
 
@@ -28,7 +28,7 @@ def printable(text: str) -> str:
 
 
 def listed(words: Sequence[str], most: int, last: str = ", ") -> str:
-    """Words in a row, `last` before the last of them; beyond `most`, how many there are.
+    """Join words in a row, `last` before the last of them; beyond `most`, how many there are.
 
     >>> listed(["a", "b", "c"], 5, " and ")
     'a, b and c'

@@ -12,18 +12,18 @@ __all__ = ["accelerated", "cores", "features"]
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def accelerated() -> bool:
-    """Whether rows are computed on another device than this processor, with memory of its own."""
+    """Whether rows are computed on another device than this processor, with separate memory."""
     return jax.default_backend() != "cpu"
 
 
 @cache
 def features() -> str:
-    """What code may have been compiled for: a home folder may be shared by machines."""
+    """Name the features of the processor that code is compiled for: machines may share a home folder."""
     found = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:

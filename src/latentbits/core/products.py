@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 __all__ = ["over_last", "over_rows", "sum_over_rows"]
 
 BLOCK_ROWS, SMALLEST_BLOCK_ROWS = 128, 32
-SINGLE_PRODUCT_ROWS = 256  # up to so many rows on the last axis are one product
+SINGLE_PRODUCT_ROWS = 256  # no more rows than these on the last axis are one product
 
 
 def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Float[Array, "left right"]:
@@ -32,7 +32,7 @@ def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Fl
 def over_last(a: Float[Array, "left rows"], b: Float[Array, "right rows"]) -> Float[Array, "left right"]:
     """``a @ b.T``."""
     block = _block(a.shape[1], SINGLE_PRODUCT_ROWS)
-    if block is None or a.shape[1] <= SINGLE_PRODUCT_ROWS:  # rows come last already: so many are one product
+    if block is None or a.shape[1] <= SINGLE_PRODUCT_ROWS:  # rows come last already: few of them are one product
         return a @ b.T
     left, right = (x.reshape(len(x), x.shape[1] // block, block).swapaxes(0, 1) for x in (a, b))
     products = jax.lax.dot_general(left, right, (((2,), (2,)), ((0,), (0,))))
@@ -46,7 +46,7 @@ def sum_over_rows(x: Float[Array, "rows *shape"]) -> Float[Array, "*shape"]:
 
 
 def _in_pairs(x: Float[Array, "blocks *shape"]) -> Float[Array, "*shape"]:
-    """The sum over blocks: of the first half and the second, again and again."""
+    """Add blocks pairwise, the first half to the second, until one is left."""
     while len(x) > 1:
         half, odd = len(x) // 2, x[2 * (len(x) // 2) :]
         x = jnp.concatenate([x[:half] + x[half : 2 * half], odd])
@@ -54,7 +54,7 @@ def _in_pairs(x: Float[Array, "blocks *shape"]) -> Float[Array, "*shape"]:
 
 
 def _block(n: int, most: int = BLOCK_ROWS) -> int | None:
-    """Into blocks of how many rows to cut; None where it is one, or where nothing is gained by it."""
+    """Choose the rows of a block; None where one block will do, or where cutting gains nothing."""
     if jax.default_backend() != "cpu":
         return None
     return next((size for size in range(min(most, n // 2), SMALLEST_BLOCK_ROWS - 1, -1) if n % size == 0), None)

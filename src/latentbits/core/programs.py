@@ -44,7 +44,7 @@ SELDOM: Efforts = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 UNTRIED = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 1}
 ON_GPU: Efforts = ((4e6, UNTRIED), (math.inf, {}))
 MOST_PROGRAMS = 1000  # of each kind in memory, for users who make new functions for each fit
-# Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its own few threads,
+# Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its few threads,
 # waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
 _alone = threading.Lock()
 _no_options: set[str] = set()  # options that this version of XLA has been found not to have
@@ -83,7 +83,7 @@ class Program:
         Program._all.append(self)
 
     def __call__(self, *args: Any, **static: Any) -> Any:
-        """The function's value."""
+        """Return the function's value."""
         forks.refuse()
         if setting("jax_disable_jit"):
             return self.function(*args, **static)
@@ -125,11 +125,13 @@ class Program:
         traced, returns = self._traced(structure, leaves, static)
         made = Made(self.name)
         _made.append(made)
+        # lowered, the text of a program says what it computes
         device = context.device or jax.local_devices()[0]
         efforts = self._efforts(static, device.platform)
         lowered = traced.lower()
         text = lowered.as_text()
         name = kept.name(text, repr((kinds, jax.tree.leaves(returns), efforts, context)), device)
+        # read it from disk, or compile and write it
         call = None if name is None else kept.load(name, lowered, device)
         made.compiled = call is None
         if call is None:
@@ -139,7 +141,7 @@ class Program:
         return Ready(call, jax.tree.structure(returns), device.platform == "cpu" and "lapack" in text)
 
     def _traced(self, structure: Any, leaves: list[Any], static: dict[str, Any]) -> tuple[jax.stages.Traced, Any]:
-        """The program as JAX sees it, as a function of leaves, and the shapes of what it returns."""
+        """Return the program as JAX sees it, as a function of leaves, and the shapes of what it returns."""
         returns = None
 
         def flat(*leaves: Any) -> list[Any]:
@@ -162,7 +164,7 @@ class Program:
 
 
 def _options(efforts: Efforts, lowered: jax.stages.Lowered, platform: str) -> dict[str, Any]:
-    """Options that are good enough for the traffic of a program."""
+    """Return options that are good enough for the traffic of a program."""
     if platform == "cpu":
         cost = lowered.cost_analysis()
         work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
@@ -172,7 +174,7 @@ def _options(efforts: Efforts, lowered: jax.stages.Lowered, platform: str) -> di
 
 
 def _bytes_of(lowered: jax.stages.Lowered) -> int:
-    """Of all arguments."""
+    """Add up the bytes of all arguments."""
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(lowered.args_info))
 
 
@@ -190,7 +192,7 @@ def _compile(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages
 
 
 def callable_tree(function: Callable[..., Any] | None) -> Partial | None:
-    """A function as a tree: what it holds as leaves are arguments of the programs it is given to."""
+    """Return a function as a tree: what it holds as leaves are arguments of the programs it is given to."""
     return function if function is None or isinstance(function, Partial) else Partial(function)
 
 
@@ -204,7 +206,7 @@ def clear() -> None:
 
 
 def _kind(x: Any) -> Any:
-    """What of a leaf a program depends on."""
+    """Describe a leaf as far as a program depends on it."""
     if isinstance(x, jax.Array | jax.ShapeDtypeStruct):
         return x.shape, x.dtype, bool(x.weak_type)
     if isinstance(x, np.ndarray | np.generic):
@@ -280,10 +282,10 @@ _waiting = _Waiting()
 
 
 def seconds_waited() -> float:
-    """Time that this process has spent on programs rather than on running them."""
+    """Return the time that this process has spent on programs rather than on running them."""
     return _waiting.seconds
 
 
 def made() -> tuple[Made, ...]:
-    """All programs of this process, in the order in which they were begun."""
+    """Return all programs of this process, in the order in which they were begun."""
     return tuple(_made)

@@ -21,14 +21,13 @@ LEAST_CURVATURE_LEFT = 1e-9  # the same for what is left to gain
 UNSEEN_CURVATURE = 1e-2  # how flat directions may be that the differences do not span, for what is left to gain
 DEPENDENT_SHARE = 1e-6  # a difference with less than this share outside the span of those before it adds nothing
 SURE_PASSES = 3  # passes in a row whose quadratic model has a top
-PROMISED_POINTS = (
-    3  # gains promised at so many points bound what is left: with one, 10 of 40 fits of small trees ended early
-)
+# Gains promised at the last points bound what is left: with one point, 10 of 40 fits of small trees ended early.
+PROMISED_POINTS = 3
 CAUTION_FACTOR = 3.0  # the axes of so few differences are not those of the objective
 
 
 class Secants(eqx.Module):
-    """What is carried from step to step.
+    """State between two steps.
 
     Attributes
     ----------
@@ -61,14 +60,14 @@ class Secants(eqx.Module):
 
 
 def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
-    """Nothing seen yet."""
+    """Return the state before the first point."""
     zeros, none = jnp.zeros((memory, x.size), x.dtype), jnp.asarray(0, jnp.int32)
     far = jnp.asarray(jnp.inf, x.dtype)
     return Secants(-far, x, x, none, jnp.zeros_like(x), none, zeros, zeros, none, jnp.full(PROMISED_POINTS, far))
 
 
 def left(state: Secants) -> Float[Array, ""]:
-    """Nats in all that are left to gain."""
+    """Return the nats that are left to gain, all rows together."""
     return jnp.max(state.promised)
 
 
@@ -83,7 +82,7 @@ def advance(
     floor: Float[Array, ""],
     unseen: float = UNSEEN_CURVATURE,
 ) -> tuple[Secants, Float[Array, " size"]]:
-    """Where to go next, given objective, image and gradient at x.
+    """Return the next point, given objective, image and gradient at x.
 
     Parameters
     ----------
@@ -149,7 +148,7 @@ def advance(
 def _step(
     residual: Float[Array, " size"], points: Float[Array, "memory size"], residuals: Float[Array, "memory size"]
 ) -> tuple[Float[Array, " size"], Float[Array, " size"], Float[Array, ""], Bool[Array, ""]]:
-    """The residual, divided by |H| in the space of the differences, and the same without bound on its length.
+    """Return the residual, divided by |H| in the space of the differences, and the same without bound on its length.
 
     And the square of what of it lies outside that space; and whether H is positive there.
     """

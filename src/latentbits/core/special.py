@@ -54,7 +54,7 @@ def log_probabilities(p: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"]
 
 
 class HalfLine(NamedTuple):
-    """What is left of a standard Gaussian when it is cut: all functions of the place z of the cut.
+    """Standard Gaussian beyond a cut: all functions of the place z of the cut.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class HalfLine(NamedTuple):
 
 
 def half_line(z: Float[Array, "*shape"]) -> HalfLine:
-    """log Phi, its slope and its curvature at once, without cancellation in either tail.
+    """Compute log Phi, its slope and its curvature at once, without cancellation in either tail.
 
     All follow from ``excess = z + ratio`` at ``z <= 0``, a smooth function that falls like 1/|z|: a polynomial for it,
     one exponential and one logarithm do.
@@ -110,7 +110,10 @@ MIDDLE = 4.0  # |z| that `half_line` maps to 0; with it, polynomials of these de
 
 @cache
 def _excess_coefficients(degree: int) -> tuple[float, ...]:
-    """Of the polynomial in (x - 4) / (x + 4) for ``(x + 1.25) (phi(x) / Phi(-x) - x)``, highest power first."""
+    """Compute coefficients, highest power first, of a polynomial in (x - 4) / (x + 4).
+
+    It stands for ``(x + 1.25) (phi(x) / Phi(-x) - x)``.
+    """
 
     def scaled(t: np.ndarray) -> np.ndarray:
         x = MIDDLE * (1 + t) / (1 - t)

@@ -13,7 +13,7 @@ __all__ = ["all_states", "count_sparse_states", "sparse_states", "state_block"]
 
 
 def all_states(m: int) -> UInt8[np.ndarray, "states {m}"]:
-    """All ``2**m`` states of m binary units; unit i is bit i of the state's number.
+    """Return all ``2**m`` states of m binary units; unit i is bit i of the state's number.
 
     >>> all_states(2).tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
@@ -25,7 +25,7 @@ def all_states(m: int) -> UInt8[np.ndarray, "states {m}"]:
 
 
 def state_block(first: Int[Array, ""], count: int, m: int) -> UInt8[Array, "{count} {m}"]:
-    """States number ``first`` to ``first + count - 1`` of `all_states`, without holding the others.
+    """Return states number ``first`` to ``first + count - 1`` of `all_states`, without holding the others.
 
     Traced with a running `first`, it lets a loop sum over 2**m states in blocks (m up to 31).
 
@@ -38,7 +38,7 @@ def state_block(first: Int[Array, ""], count: int, m: int) -> UInt8[Array, "{cou
 
 
 def count_sparse_states(m: int, max_active: int) -> int:
-    """Number of states of m units with at most `max_active` of them on.
+    """Return the number of states of m units with at most `max_active` of them on.
 
     >>> count_sparse_states(5, 2)
     16
@@ -47,7 +47,7 @@ def count_sparse_states(m: int, max_active: int) -> int:
 
 
 def sparse_states(m: int, max_active: int) -> UInt8[np.ndarray, "states {m}"]:
-    """States of m units with at most `max_active` on, the emptiest first.
+    """Return states of m units with at most `max_active` on, the emptiest first.
 
     >>> sparse_states(3, 1).tolist()
     [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]

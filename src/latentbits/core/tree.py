@@ -54,7 +54,7 @@ def rows_in(dtype: np.dtype) -> Iterator[None]:
 
 
 def rounding(n_terms: int, dtype: np.dtype) -> float:
-    """What rounding makes of a sum of so many terms of one sign, as a part of the sum.
+    """Estimate the rounding error of a sum of terms of one sign, relative to the sum.
 
     Measured, since it depends on how a device splits a sum: log-likelihoods of rows of 300 to 30 000 bits under
     products and mixtures, in float32 on a CPU, are off by 0.1 to 3 times this, and often all to the same side.
@@ -63,7 +63,7 @@ def rounding(n_terms: int, dtype: np.dtype) -> float:
 
 
 def cast(tree: T, dtype: np.dtype) -> T:
-    """Floating-point leaves as `dtype`; integers, booleans and keys as they are."""
+    """Cast floating-point leaves as `dtype`; integers, booleans and keys as they are."""
 
     def leaf(x: Array) -> Array:
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
@@ -72,7 +72,7 @@ def cast(tree: T, dtype: np.dtype) -> T:
 
 
 def widen(tree: T) -> T:
-    """Leaves as totals can hold them: float64, and int64 for counts."""
+    """Widen leaves as totals can hold them: float64, and int64 for counts."""
 
     return jax.tree.map(lambda x: x.astype(_wide(x.dtype)), tree)
 
@@ -86,12 +86,12 @@ def _wide(dtype: Any) -> np.dtype:
 
 
 def add(total: T, part: T) -> T:
-    """Leafwise ``total + part`` in the precision of the total."""
+    """Compute leafwise ``total + part`` in the precision of the total."""
     return jax.tree.map(lambda a, b: a + b.astype(a.dtype), total, part)
 
 
 def added(total: T, part: T) -> T:
-    """Their sum on the host, as `widen` would have it; a total that this has made before is added to in place.
+    """Add two trees on the host in float64; a total that this function has made is changed in place.
 
     A program on the device would cost more to call than statistics take to add.
     """
@@ -118,7 +118,7 @@ def summed(stacked: T) -> T:
 
 
 def strong(tree: T) -> T:
-    """The same tree as plain device arrays, floats in float64: JAX's weak types would compile everything twice."""
+    """Put a tree on the device, floats in float64, without JAX's weak types, which would compile everything twice."""
 
     def leaf(x: Any) -> Array:
         if _is_key(x):
@@ -135,7 +135,7 @@ def _is_key(x: Any) -> bool:
 
 
 def to_numpy(tree: T) -> T:
-    """The same tree with NumPy leaves: what outlives a fit holds no device memory."""
+    """Return the same tree with NumPy leaves: what outlives a fit holds no device memory."""
     return jax.tree.map(np.asarray, tree)
 
 

@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 def members(path: Path) -> dict[str, Member]:
-    """The arrays of a file; no array is made, and each header is compared with the size of its member."""
+    """Return the arrays of a file; no array is made, and each header is compared with the size of its member."""
     found = {}
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
@@ -67,7 +67,7 @@ def _header(file: IO[bytes]) -> Member | None:
 
 
 def load_members(path: Path, names: Sequence[str], known: Mapping[str, Member]) -> dict[str, np.ndarray]:
-    """Those of the arrays `names` that the file has; what they take together is checked before."""
+    """Load the arrays among `names` that the file has, after a check of their size together."""
     there = [name for name in names if name in known]
     total = sum(prod(known[name].shape) * known[name].dtype.itemsize for name in there)
     check_claim(path, total, f"the arrays {', '.join(there)}")
@@ -76,7 +76,7 @@ def load_members(path: Path, names: Sequence[str], known: Mapping[str, Member]) 
 
 
 def _notes(beside: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """What a file says about itself: its ``meta``, and the entries that say the same directly."""
+    """Collect the notes of a file about itself: its ``meta``, and entries that say the same directly."""
     meta: Any = {}
     if "meta" in beside:
         try:
@@ -88,7 +88,7 @@ def _notes(beside: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def packed_width(values: Member, beside: Mapping[str, np.ndarray]) -> int | None:
-    """The number of columns that `numpy.packbits` put into these bytes, or None where the file does not say so."""
+    """Return the number of columns that `numpy.packbits` put into these bytes; None where the file does not say."""
     notes = _notes(beside)
     said = any("packbits" in str(notes.get(name, "")) for name in ("encoding", "use"))
     if not said or values.dtype != np.uint8 or len(values.shape) != 2:
@@ -114,7 +114,7 @@ def _fitting_width(notes: Mapping[str, Any], n_bytes: int) -> int | None:
 
 
 def missing_codes(beside: Mapping[str, np.ndarray]) -> list[str]:
-    """What means "not observed" by what the file says."""
+    """Find the mark of missing entries that the file states."""
     notes = _notes(beside)
     said = notes.get("missing", [])
     words = " ".join(value for value in notes.values() if isinstance(value, str))

@@ -22,7 +22,7 @@ BLOCK_BYTES = 2**20
 
 
 def stored_bytes(path: Path) -> int:
-    """The size of a file, or of all files in a folder."""
+    """Return the size of a file, or of all files in a folder."""
     if path.is_dir():
         return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return path.stat().st_size
@@ -42,7 +42,7 @@ def check_claim(path: Path, n_bytes: int, what: str) -> None:
 
 
 def unpack_text(path: Path) -> bytearray:
-    """The text in a .gz file; it is counted while it comes, since what the file says of its size can be wrong."""
+    """Unpack the text of a .gz file; its size is counted meanwhile, since the file can state a wrong one."""
     room = available_memory()
     most = None if room is None else room // TEXT_MEMORY_PART
     text = bytearray()

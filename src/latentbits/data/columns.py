@@ -43,7 +43,7 @@ SEVERAL = re.compile(r"[01](?P<mark>[^\w.])[01](?:(?P=mark)[01])*")  # bits with
 
 
 class ColumnsError(DataError):
-    """Columns that hold no bits, all told at once.
+    """Error that names all columns without bits.
 
     Attributes
     ----------
@@ -55,11 +55,13 @@ class ColumnsError(DataError):
         What a reader could be told.
     """
 
-    def __init__(self, told: str, what: str = "", odd: Sequence[Odd] = (), taken: Sequence[Odd] = ()) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, what: str = "", odd: Sequence[Odd] = (), taken: Sequence[Odd] = ()) -> None:
+        super().__init__(message)
         self.what, self.conditions, self.hints = what, _conditions(odd), _hints(odd)
         self.missing, own = _marks(odd), _labels(odd)
-        self.labels = [*(one.label for one in taken), *own] if own else []  # whoever names labels names all
+        self.labels = (
+            [*(one.label for one in taken), *own] if own else []
+        )  # naming one label column requires naming all
 
 
 class Odd(NamedTuple):
@@ -98,7 +100,7 @@ class Settled(NamedTuple):
 
 
 def worth(word: str) -> float | None:
-    """What a cell is worth, by its text; None where it is no number.
+    """Parse the text of a cell as a number; None where it is none.
 
     >>> worth("12"), worth("yes"), worth("north"), worth("1_000")
     (12.0, 1.0, None, None)
@@ -112,7 +114,7 @@ def worth(word: str) -> float | None:
 
 
 def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
-    """A column of numbers, NaN for missing ones; None if it holds bits.
+    """Return a column of numbers, NaN for missing ones; None if it holds bits.
 
     >>> of_numbers("q", "q", np.array([0.0, 1.0, -9.0])).use, of_numbers("q", "q", np.array([0.0, 1.0])) is None
     ('marks', True)
@@ -232,12 +234,12 @@ def _complaint(where: str, odd: Sequence[Odd]) -> str:
 
 
 def _marks(odd: Sequence[Odd]) -> list[str]:
-    """The cells that may mark missing ones."""
+    """Return the cells that may mark missing ones."""
     return list(dict.fromkeys(mark for one in odd if one.use == "marks" for mark in one.others))
 
 
 def _labels(odd: Sequence[Odd]) -> list[str]:
-    """The columns that may be labels, as a user names them."""
+    """Return the columns that may be labels, as a user names them."""
     return [one.label for one in odd if one.use in ("label", "unclear")]
 
 
@@ -256,7 +258,7 @@ def _conditions(odd: Sequence[Odd]) -> dict[str, str]:
 
 
 def _hints(odd: Sequence[Odd]) -> list[str]:
-    """What else columns of numbers and of words may be, in sentences."""
+    """Say in sentences what else columns of numbers and of words may be."""
     found = []
     numbers = [one for one in odd if one.what == "numbers"]
     values = sorted({float(cell) for one in numbers for cell in (*one.others, *("1",) * (one.others == ("-1",)))})

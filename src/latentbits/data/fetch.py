@@ -34,7 +34,7 @@ ZOO_TYPES = ("mammal", "bird", "reptile", "fish", "amphibian", "insect", "mollus
 
 
 class DatasetInfo(NamedTuple):
-    """What is known of a set without loading it; `access` is "bundled", "download" or "folder"."""
+    """Facts about a set that is not loaded; `access` is "bundled", "download" or "folder"."""
 
     name: str
     shape: tuple[int, ...]
@@ -70,7 +70,7 @@ class Dataset:
     image_shape: tuple[int, int] | None = None
 
     def split(self, name: str) -> Dataset:
-        """The rows of one split, as a set of its own."""
+        """Select the rows of one split as another set."""
         if name not in self.splits:
             there = ", ".join(self.splits) or "it is not split"
             raise DataError(f"{self.name} has no split {name!r}; {there}")
@@ -92,7 +92,7 @@ def _registry() -> dict[str, dict[str, Any]]:
 
 
 def datasets() -> tuple[DatasetInfo, ...]:
-    """All sets that `load_dataset` knows.
+    """Return all sets that `load_dataset` knows.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def load_dataset(name: str = "digits", *, split: str | None = None) -> Dataset:
 
 
 def array_digest(codes: np.ndarray) -> str:
-    """The sha256 of an integer array: of its type, its shape and its bytes in C order.
+    """Return the sha256 of an integer array: of its type, its shape and its bytes in C order.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def _load_digits() -> _Raw:
 
 
 def _load_patterns(entry: Mapping[str, Any]) -> _Raw:
-    """A set published as the counts of its response patterns; the rows come sorted."""
+    """Load a set published as the counts of its response patterns; the rows come sorted."""
     patterns = np.array([[int(bit) for bit in pattern] for pattern in entry["patterns"]], dtype=np.uint8)
     return _Raw({"all": np.repeat(patterns, list(entry["patterns"].values()), axis=0)}, {})
 
@@ -205,7 +205,7 @@ def _load_patterns(entry: Mapping[str, Any]) -> _Raw:
 
 
 def _load_folder(name: str, entry: Mapping[str, Any]) -> _Raw | None:
-    """The set from the folder that LATENTBITS_DATA names, or None if it is not there."""
+    """Load the set from the folder that LATENTBITS_DATA names, or None if it is not there."""
     root = os.environ.get("LATENTBITS_DATA")
     if not root:
         return None
@@ -233,7 +233,7 @@ def _load_folder(name: str, entry: Mapping[str, Any]) -> _Raw | None:
 
 
 def _columns_of_text(text: str) -> dict[str, np.ndarray]:
-    """Columns of a table written as csv, without the first, which numbers its rows; None where nothing is known.
+    """Read columns of a table written as csv, without the first, which numbers its rows; None where nothing is known.
 
     >>> _columns_of_text("id,depth,kind\\n1,2.5,peat\\n2,3,")["kind"].tolist()
     ['peat', None]
@@ -251,7 +251,7 @@ def _numbers_or_words(cells: list[str]) -> np.ndarray:
 
 
 def _unpack(codes: np.ndarray, shape: list[int]) -> np.ndarray:
-    """The array of a folder's file as (n, d) codes, or as (n, height, width) where the set is of images."""
+    """Return the array of a folder's file as (n, d) codes, or as (n, height, width) where the set is of images."""
     width = shape[1]
     if len(shape) == 3:
         return codes.reshape(-1, *shape[1:])
@@ -267,7 +267,7 @@ def _unpack(codes: np.ndarray, shape: list[int]) -> np.ndarray:
 
 
 def _load_download(name: str, entry: Mapping[str, Any]) -> _Raw:
-    """The set from the files it is published as, each fetched once, then checked."""
+    """Load the set from the files it is published as, each fetched once, then checked."""
     if not _has_url(entry):
         raise DownloadError(
             f"{name} cannot be downloaded, being published only in {entry['source']}: set LATENTBITS_DATA to "
@@ -318,12 +318,12 @@ def _fetch(name: str, entry: Mapping[str, Any], part: str) -> Path:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in few words: the errors of requests quote whole call chains."""
+    """Say what went wrong in few words: the errors of requests quote whole call chains."""
     return "its sha256 is wrong" if isinstance(error, ValueError) else type(error).__name__
 
 
 def _twos(entry: Mapping[str, Any]) -> _Raw:
-    """The twos of USPS, ink where the grey value is above 0."""
+    """Return the twos of USPS, ink where the grey value is above 0."""
     usps = _load_folder("usps", entry) or _load_download("usps", entry)
     codes = np.concatenate(list(usps.parts.values()))
     return _Raw({"all": (codes[usps.labels["digit"] == 2] > 0).astype(np.uint8)}, {})
@@ -334,7 +334,7 @@ def _decode_bits(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
 
 
 def _decode_usps(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
-    """The digit, then 256 grey values with three decimals, on every line."""
+    """Decode lines of a digit and 256 grey values with three decimals."""
     tables = {}
     for part, path in paths.items():
         with gzip.open(path, "rt", encoding="ascii") as file:
@@ -356,7 +356,7 @@ def _decode_votes(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
 
 
 def _decode_zoo(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
-    """The name, twelve traits, the number of legs, three traits, and the type by number, on every line."""
+    """Decode lines of a name, twelve traits, the number of legs, three traits, and the type by number."""
     rows = _rows(paths)
     codes = np.array([[int(cell) for cell in (*row[1:13], *row[14:17])] for row in rows], dtype=np.uint8)
     labels = {
@@ -368,7 +368,7 @@ def _decode_zoo(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
 
 
 def _decode_groceries(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
-    """The names of what is in the basket, on every line."""
+    """Decode lines that name the contents of a basket."""
     place = {item: j for j, item in enumerate(entry["feature_names"])}
     rows = _rows(paths)
     codes = np.zeros((len(rows), len(place)), dtype=np.uint8)
@@ -378,7 +378,7 @@ def _decode_groceries(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _R
 
 
 def _decode_spikes(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
-    """A MATLAB file whose `spikes15` has a column for every time bin."""
+    """Decode a MATLAB file whose `spikes15` has a column for every time bin."""
     from scipy.io import loadmat
 
     return _Raw({"all": np.ascontiguousarray(loadmat(paths["all"])["spikes15"].T).astype(np.uint8)}, {})

@@ -16,7 +16,7 @@ FORMULA = re.compile("'*(?:\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])")
 
 
 def guarded(text: str) -> str:
-    """Text for a cell of a csv file; numbers stay as they are.
+    """Return text for a cell of a csv file; numbers stay as they are.
 
     >>> guarded("=1+2"), guarded("-3.5"), guarded("'@x"), guarded("a=b")
     ("'=1+2", '-3.5', "''@x", 'a=b')
@@ -25,7 +25,7 @@ def guarded(text: str) -> str:
 
 
 def unguarded(text: str) -> str:
-    """What `guarded` was given.
+    """Undo `guarded`.
 
     >>> unguarded("'=1+2"), unguarded("'90s"), unguarded("''@x")
     ('=1+2', "'90s", "'@x")

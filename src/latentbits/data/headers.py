@@ -54,7 +54,7 @@ def could_be_names(cells: Sequence[str]) -> bool:
 
 
 def first_doubled(names: Sequence[str]) -> str | None:
-    """The first name that has been there before.
+    """Return the first name that has been there before.
 
     >>> first_doubled(["a", "b", "a"]), first_doubled(["a", "b"])
     ('a', None)
@@ -96,7 +96,7 @@ def find_header(
     text_columns: Collection[int] = (),
     blanks: bool = False,
 ) -> Header:
-    """The names in the first line of a text, if it holds names.
+    """Return the names in the first line of a text, if it holds names.
 
     Parameters
     ----------
@@ -162,13 +162,13 @@ def _below_a_count(
         if list(body[0]) == [str(j) for j in range(width, 2 * width)]:  # it goes on counting
             return Header(None)
         return Header(tuple(first), doubted(first, "names", "a row"))
-    # whoever writes 1.0 or 0.25 in every cell of a column would have written 0.0 in the first line too
+    # a program that writes 1.0 or 0.25 in every cell of a column would have written 0.0 in the first line too
     if any(column and not any(BARE.fullmatch(cell.lstrip("-")) for cell, _ in column) for column in present):
         return Header(tuple(first), doubted(first, "names", "a row"))
     return Header(None, doubted(first, "a row", "names") if fractions else None)  # without them, bits or counts
 
 
 def doubted(first: Sequence[str], kind: str, other: str) -> str:
-    """What the first line is taken for, in doubt."""
+    """Describe what a doubtful first line is taken for."""
     line = ",".join(first[:6]) + (",..." if len(first) > 6 else "")
     return f"the first line ({line}) is taken for {kind}, and could be {other}; header= settles it"

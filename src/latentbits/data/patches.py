@@ -346,7 +346,7 @@ def _margin(centre: float, surround: float) -> int:
 
 
 def _spread(patches: np.ndarray) -> float:
-    """Standard deviation over all pixels of all patches."""
+    """Compute the standard deviation over all pixels of all patches."""
     mean = patches.mean(dtype=np.float64)
     blocks = range(0, len(patches), BLOCK_PATCHES)
     return float(np.sqrt(sum(np.square(patches[i : i + BLOCK_PATCHES] - mean).sum() for i in blocks) / patches.size))

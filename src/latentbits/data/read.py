@@ -40,14 +40,14 @@ __all__ = [
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
 SHEETS = (".xlsx", ".xls", ".ods", ".numbers")
-MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk unless told otherwise
+MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk by default
 PACKED = "packed_bits"  # attribute of a zarr array of packed bits: how many columns were packed
 SLICE_NUMBERS = 2**20  # checked at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What a file holds: the values, and the names that go with them.
+    """Contents of a file: the values, and the names that go with them.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Table:
         `numpy.memmap` of the file's own type for a large ``.npy``.
     feature_names, row_names : tuple of str, or None
     labels : dict of 1-D arrays
-        The columns that `read` was told to keep apart, as text.
+        The columns that `read` was asked to keep apart, as text.
     odd : tuple of `latentbits.data.columns.Odd`
         Those of them that were not named, but hold no numbers (``keep_text=True``).
     """
@@ -185,7 +185,7 @@ def reading(path: Path, suffix: str) -> Iterator[None]:
 
 
 def told(error: Exception) -> str:
-    """The kind of an error and the first line of what it says."""
+    """Return the kind of an error and the first line of what it says."""
     detail = str(error).strip().partition("\n")[0] or "no further detail"
     return f"{type(error).__name__}: {detail}"
 
@@ -201,7 +201,7 @@ def check_shape(path: Path, shape: tuple[int, int]) -> None:
 
 
 def _numeric_missing(missing: Sequence[str]) -> list[float]:
-    """The numbers among the marks of missing cells."""
+    """Return the numbers among the marks of missing cells."""
     found = []
     for mark in missing:
         try:
@@ -222,14 +222,14 @@ def check_array(path: Path, values: Any) -> None:
 
 
 def _slices(values: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Some rows at a time, so that what is computed of them stays small."""
+    """Yield some rows at a time, so that what is computed of them stays small."""
     rows = max(1, SLICE_NUMBERS // max(1, values.shape[1]))
     for start in range(0, len(values), rows):
         yield slice(start, start + rows), values[start : start + rows]
 
 
 def _narrow(path: Path, values: np.ndarray, missing: Sequence[float] = ()) -> np.ndarray:
-    """The array as uint8 if it is all 0 and 1, else as float32 or float64, which may not change any number in it."""
+    """Convert an array to uint8 if it is all 0 and 1, else to float32 or float64 without changing a number."""
     check_array(path, values)
     marks = list(missing)
     if all(((part == 0) | (part == 1)).all() and not np.isin(part, marks).any() for _, part in _slices(values)):
@@ -269,7 +269,7 @@ def _rounded(values: np.ndarray, kind: type[np.floating]) -> np.ndarray:
 
 
 def _names(values: Any, length: int) -> tuple[str, ...] | None:
-    """Names as a tuple, if there is one for each of `length`."""
+    """Return names as a tuple, if there is one for each of `length`."""
     names = np.asarray(values)
     return tuple(map(str, names.tolist())) if names.shape == (length,) else None
 
@@ -335,7 +335,7 @@ def parquet_columns(path: Path, schema: Any, labels: Sequence[str | int], keep_t
 
 
 def column_numbers(path: Path, name: str, column: Any) -> np.ndarray:
-    """A column of a parquet file as float64, NaN for null; refused where that would change a number."""
+    """Return a column of a parquet file as float64, NaN for null; refused where that would change a number."""
     pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
     if pa.types.is_integer(column.type):
         whole = column.drop_null().to_numpy()
@@ -390,7 +390,7 @@ def _read_npz(path: Path, missing: Sequence[str], key: str | None, doubts: list[
 
 
 def choose_array(path: Path, key: str | None, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """The array of an archive that holds the table."""
+    """Return the array of an archive that holds the table."""
     there = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "nothing"
     if key is not None:
         if key not in shapes:
@@ -403,7 +403,7 @@ def choose_array(path: Path, key: str | None, shapes: Mapping[str, tuple[int, ..
 
 
 def _read_sparse(path: Path, known: Mapping[str, Member]) -> Any:
-    """A matrix that SciPy saved; what its arrays and its shape claim is checked before SciPy follows it."""
+    """Read a matrix that SciPy saved, after a check of the claims of its arrays and shape."""
     from scipy import sparse
 
     check_claim(path, sum(prod(m.shape) * m.dtype.itemsize for m in known.values()), "its arrays")
@@ -415,13 +415,13 @@ def _read_sparse(path: Path, known: Mapping[str, Member]) -> Any:
 
 
 def _check_sparse_claim(path: Path, shape: Sequence[int]) -> None:
-    """Rows and columns without any number in them cost a sparse file nothing, but whoever reads it some bytes each."""
+    """Check the shape of a sparse file: empty rows and columns cost it nothing, but memory some bytes each."""
     for length, what in zip(shape, ("rows", "columns")):
         check_claim(path, 8 * int(length), f"{length} sparse {what}")
 
 
 def _sparse_rows(path: Path, values: Any) -> Any:
-    """A sparse array by rows, its indices checked: SciPy trusts them, and compiled code would follow them."""
+    """Return a sparse array by rows, its indices checked: SciPy trusts them, and compiled code would follow them."""
     check_array(path, values)
     if hasattr(values, "check_format"):
         values.check_format(full_check=True)
@@ -446,7 +446,7 @@ def _read_zarr(path: Path, missing: Sequence[str], key: str | None) -> Table:
 
 
 def packed_columns(path: Path, node: Any) -> int | None:
-    """The number of columns that were packed into a zarr array, by what it says; None where it says nothing."""
+    """Return the number of columns that were packed into a zarr array, by what it says; None where it says nothing."""
     packed = node.attrs.get(PACKED)
     if packed is None:
         return None

@@ -87,19 +87,19 @@ class RowFiles:
         self.packed = all(part.packed is not None for part in parts)
 
     def unnamed(self) -> RowFiles:
-        """The same rows, whose columns have no names."""
+        """Return the same rows, whose columns have no names."""
         return RowFiles([part._replace(names=None) for part in self.parts])
 
     def columns(self, order: Sequence[int]) -> RowFiles:
-        """The same rows, with their columns in another order."""
+        """Return the same rows, with their columns in another order."""
         return RowFiles([_ordered(part, list(order)) for part in self.parts])
 
     def blocks(self) -> Iterator[tuple[Path, int, np.ndarray]]:
-        """Blocks of rows: the file of each, the number of its first row there, and the rows."""
+        """Return blocks of rows: the file of each, the number of its first row there, and the rows."""
         return self._blocks(lambda part: part.blocks())
 
     def packed_blocks(self) -> Iterator[np.ndarray]:
-        """Blocks of files that are all packed, as they are."""
+        """Return blocks of files that are all packed, as they are."""
         return (block for _, _, block in self._blocks(lambda part: part.packed() if part.packed else iter(())))
 
     def _blocks(self, read: Callable[[RowFile], Iterator[np.ndarray]]) -> Iterator[tuple[Path, int, np.ndarray]]:
@@ -117,7 +117,7 @@ class RowFiles:
                 del block  # not held while the next one is read
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
-        """The rows of these numbers, which ascend."""
+        """Return the rows of these numbers, which ascend."""
         found, start = [], 0
         for part, end in zip(self.parts, self._ends):
             low, high = np.searchsorted(numbers, [start, end])
@@ -180,7 +180,7 @@ def _found(given: str) -> list[Path]:
 
 
 def _by_numbers(name: str) -> list[tuple[int, str]]:
-    """A key that sorts names, numbers in them by value.
+    """Return a key that sorts names, numbers in them by value.
 
     >>> sorted(["r10", "r9", "q", "r9b"], key=_by_numbers)
     ['q', 'r9', 'r9b', 'r10']
@@ -287,7 +287,7 @@ def _open_parquet(path: Path) -> RowFile:
 
 
 def _cells(path: Path, batch: Any, names: Sequence[str]) -> np.ndarray:
-    """The rows of a batch of columns: bytes where all are, else numbers."""
+    """Return the rows of a batch of columns: bytes where all are, else numbers."""
     pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
     small = all(column.null_count == 0 and column.type in (pa.bool_(), pa.uint8()) for column in batch.columns)
     cells = np.empty((batch.num_columns, batch.num_rows), np.uint8 if small else np.float64)

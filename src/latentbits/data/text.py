@@ -39,7 +39,7 @@ def is_text(path: str | os.PathLike[str]) -> bool:
 class Cells(NamedTuple):
     """The cells of a text: numbers with NaN for missing ones, and the columns that are kept as text.
 
-    `odd` are those of them that nobody named.
+    `odd` are those of them that were not named.
     """
 
     values: np.ndarray
@@ -111,14 +111,14 @@ def parse_text(
     odd: dict[int, Odd] = {}
     try:
         parsed = _parse(rows(), numeric, apart, worth)
-    except _NoNumber:  # it is looked for in all columns, since all are to be told at once
+    except _NoNumber:  # look in all columns, since the error names all of them
         wrong = _no_numbers(rows(), numeric, worth)
         numeric = [j for j in numeric if j not in wrong]
         parsed = _parse(rows(), numeric, apart | {*wrong}, worth)
         odd = {j: _odd(j, names, parsed.texts[j], worth) for j in wrong}
         if not keep_text:
-            told = list(odd.values()) if numeric else all_words(list(odd.values()))
-            raise _refusal(path, wrong, told, names, worth) from None
+            found = list(odd.values()) if numeric else all_words(list(odd.values()))
+            raise _refusal(path, wrong, found, names, worth) from None
     kept |= {one.label: j for j, one in odd.items()}
     texts = {j: list(map(unguarded, cells)) for j, cells in parsed.texts.items()}
     return Cells(
@@ -142,7 +142,7 @@ class _Parsed(NamedTuple):
 def _parse(
     rows: Iterator[tuple[int, list[str]]], numeric: Sequence[int], apart: Collection[int], worth: _Worth
 ) -> _Parsed:
-    """The numbers of some columns and the texts of others."""
+    """Return the numbers of some columns and the texts of others."""
     values: list[list[float]] = []
     texts: dict[int, list[str]] = {j: [] for j in apart}
     for _, row in rows:
@@ -162,7 +162,7 @@ class _Place(NamedTuple):
 
 
 def _no_numbers(rows: Iterator[tuple[int, list[str]]], columns: Sequence[int], worth: _Worth) -> dict[int, _Place]:
-    """The first cell of each column that is no number, or not one that float64 holds."""
+    """Return the first cell of each column that is no number, or not one that float64 holds."""
     found: dict[int, _Place] = {}
     for number, (line, row) in enumerate(rows):
         found |= {j: _Place(line, number, row[j]) for j in columns if j not in found and not worth.is_exact(row[j])}
@@ -170,7 +170,7 @@ def _no_numbers(rows: Iterator[tuple[int, list[str]]], columns: Sequence[int], w
 
 
 def _odd(j: int, names: Sequence[str] | None, cells: Sequence[str], worth: _Worth) -> Odd:
-    """A column of text; numbers that are too long for float64 are words too."""
+    """Return a column of text; numbers that are too long for float64 are words too."""
 
     def value_of(cell: str) -> float | None:
         return worth[cell] if worth.is_exact(cell) else None
@@ -194,7 +194,7 @@ def _refusal(
 
 
 def _decode(path: Path) -> str:
-    """The text of a file, unpacked if its name ends in .gz."""
+    """Return the text of a file, unpacked if its name ends in .gz."""
     data = unpack_text(path) if path.suffix.lower() == ".gz" else path.read_bytes()
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
@@ -208,7 +208,7 @@ def _decode(path: Path) -> str:
 
 
 class _Worth(dict[str, float]):
-    """What a cell's text is worth; looked up, since a table of bits has few different texts."""
+    """Values of cells by their text; cached, since a table of bits has few different texts."""
 
     def __init__(self, missing: Sequence[str]) -> None:
         super().__init__({form(word): bit for word, bit in WORDS.items() for form in (str.lower, str.title, str.upper)})
@@ -229,7 +229,7 @@ class _Worth(dict[str, float]):
         return float(text)
 
     def value(self, text: str) -> float | None:
-        """What the text is worth, if with a rounding; None where it is no number."""
+        """Parse a text as a number, rounded if need be; None where it is none."""
         if text in self:
             return self[text]
         try:
@@ -246,7 +246,7 @@ class _Worth(dict[str, float]):
 
 
 def _guess_delimiter(text: str, suffix: str) -> str:
-    """The delimiter by the first line that is not blank."""
+    """Return the delimiter by the first line that is not blank."""
     first = next((line for line in io.StringIO(text) if line.strip()), "").strip("\r\n")
     if suffix in (".tsv", ".tab"):
         return "\t"
@@ -257,7 +257,7 @@ def _guess_delimiter(text: str, suffix: str) -> str:
 
 
 def _split_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The lines that are not blank, each with its number from 1 and its stripped cells."""
+    """Yield the lines that are not blank, each with its number from 1 and its stripped cells."""
     if delimiter == WHITESPACE:
         for number, line in enumerate(text.split("\n"), 1):
             cells = _split_quoted(line) if '"' in line else line.split()
@@ -274,7 +274,7 @@ def _split_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, l
 
 
 def _split_quoted(line: str) -> list[str]:
-    """Cells between blanks, some of them in quotes; a quote inside is doubled, or after a backslash."""
+    """Split cells between blanks, some of them in quotes; a quote inside is doubled, or after a backslash."""
     cells = (found.groups() for found in QUOTED.finditer(line))
     return [bare if quoted is None else re.sub(r'\\"|""', '"', quoted).strip() for quoted, bare in cells]
 
@@ -308,7 +308,7 @@ def find_labels(path: Path, labels: Sequence[str | int], names: Sequence[str] | 
 
 
 def _read_plain_bits(text: str, delimiter: str, width: int) -> np.ndarray | None:
-    """The whole text at once if it is nothing but one-digit bits in even lines, else None."""
+    """Return the whole text at once if it is nothing but one-digit bits in even lines, else None."""
     if not text.isascii():
         return None
     data = text.replace("\r\n", "\n").replace(" \n", "\n").rstrip("\n").encode("ascii") + b"\n"

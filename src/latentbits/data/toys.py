@@ -99,7 +99,7 @@ def _check_probability(name: str, value: float) -> None:
 
 
 def _bar_components(size: int) -> np.ndarray:
-    """All bars of a size x size grid, (2 size, size^2) 0/1: the columns, then the rows."""
+    """Return all bars of a size x size grid, (2 size, size^2) 0/1: the columns, then the rows."""
     grid = np.eye(size, dtype=np.uint8)
     columns = np.repeat(grid[:, None, :], size, axis=1)
     rows = np.repeat(grid[:, :, None], size, axis=2)
@@ -115,7 +115,7 @@ def linear_bars(
     noise_std: float = 2.0,
     random_state: RandomState = None,
 ) -> Bars:
-    """Bars that add up, half of them negative, in Gaussian noise (Henniges et al. 2010, section 3).
+    """Return bars that add up, half of them negative, in Gaussian noise (Henniges et al. 2010, section 3).
 
     H = 2 size -> the bars; pi H -> `active`; sigma -> `noise_std`; W -> `components` (transposed).
 
@@ -150,7 +150,7 @@ def linear_bars(
 
 
 def bars(n_samples: int = 1000, *, size: int = 5, active: float = 2.0, random_state: RandomState = None) -> Bars:
-    """Bars that hide each other, the superposition being OR (Foldiak 1989; no noise).
+    """Return bars that hide each other, the superposition being OR (Foldiak 1989; no noise).
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def lines(
     patterns: Literal["any", "one", "alone"] = "any",
     random_state: RandomState = None,
 ) -> Lines:
-    """The higher-order lines on a 5 x 5 grid (Lewicki & Sejnowski 1996, figure 1).
+    """Return the higher-order lines on a 5 x 5 grid (Lewicki & Sejnowski 1996, figure 1).
 
     Ten lines, each by itself, and four patterns of lines (two verticals, two horizontals, a cross, a bracket;
     `LINE_PATTERNS`), joined by OR.
@@ -232,7 +232,7 @@ def lines(
 
 
 def shifter(n_samples: int = 1000, *, width: int = 8, random_state: RandomState = None) -> Shifter:
-    """A random row and its copy moved by one place, round the end, each twice (Dayan et al. 1995).
+    """Return a random row and its copy moved by one place, round the end, each twice (Dayan et al. 1995).
 
     The rows of an image are: row, row, moved row, moved row.
 
@@ -266,7 +266,7 @@ def noisy_prototypes(
     flip: float = 0.05,
     random_state: RandomState = None,
 ) -> Prototypes:
-    """Copies of random prototypes with some bits inverted (Tipping 1998, section 5: flip 0.05, and 0.15).
+    """Return copies of random prototypes with some bits inverted (Tipping 1998, section 5: flip 0.05, and 0.15).
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def noisy_prototypes(
 
 
 def bump(n_samples: int | None = None, *, n_features: int = 256, random_state: RandomState = None) -> Bump:
-    """A run of ones, half as long as the circle, anywhere on it (Lee & Sompolinsky 1998, figure 3).
+    """Return a run of ones, half as long as the circle, anywhere on it (Lee & Sompolinsky 1998, figure 3).
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def bump(n_samples: int | None = None, *, n_features: int = 256, random_state: R
 
 
 def sum_constrained(n_samples: int = 1000, *, n_features: int = 16, random_state: RandomState = None) -> np.ndarray:
-    """Bits that are uniform but for one constraint: exactly half are ones, so that spins sum to zero.
+    """Return bits that are uniform but for one constraint: exactly half are ones, so that spins sum to zero.
 
     Lee & Sompolinsky (1998) give it as what a clipped Gaussian cannot represent.
 
@@ -354,7 +354,7 @@ def random_combination_machine(
     density: float = 1.0,
     random_state: RandomState = None,
 ) -> CombinationSample:
-    """An exact sample of a combination machine with random weights (Freund & Haussler 1994, section 4).
+    """Return an exact sample of a combination machine with random weights (Freund & Haussler 1994, section 4).
 
     P(x, h) is proportional to exp(theta . h + sum_i h_i w_i . x) for x in {-1, +1}^n and h in {0, 1}^m.  All
     2^m hidden states are enumerated: P(h) is proportional to exp(theta . h) prod_j 2 cosh(a_j) (eq. 2.2) with

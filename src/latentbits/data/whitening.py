@@ -71,7 +71,7 @@ def fit_zca(patches: np.ndarray, floor: float = 0.1) -> Whitening:
 
 
 def _moments(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,) and covariance (d, d) in float64; PCA of scikit-learn would copy all patches to float64."""
+    """Compute mean (d,) and covariance (d, d) in float64; PCA of scikit-learn would copy all patches to float64."""
     mean = patches.mean(axis=0, dtype=np.float64)
     covariance = np.zeros((len(mean), len(mean)))
     for start in range(0, len(patches), BLOCK_PATCHES):

@@ -23,7 +23,7 @@ EXTENSIONS = (".csv", ".tsv", ".npy", ".npz", ".parquet")
 
 
 def check_extension(path: str | os.PathLike[str]) -> str:
-    """The extension of a table, in lower case; complains of one that `write` does not know or has no library for."""
+    """Return the extension of a table in lower case; refuse one that `write` does not know or has no library for."""
     found = Path(path).suffix.lower()
     if found not in EXTENSIONS:
         raise DataError(f"{path}: cannot write {Path(path).suffix!r}; known are {' '.join(EXTENSIONS)}")
@@ -99,7 +99,7 @@ def write(
 
 
 def _cell(value: Any) -> str:
-    """The shortest text that reads back as the same number; whole numbers without a point."""
+    """Return the shortest text that reads back as the same number; whole numbers without a point."""
     if value != value:
         return ""
     # str of a NumPy scalar is as short as its type allows; float() would show the digits of float64
@@ -107,7 +107,7 @@ def _cell(value: Any) -> str:
 
 
 def _as_numbers(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    """The rows; if the first could be taken for names, with points in it: 0.0, 1.0, 2.0."""
+    """Yield the rows; if the first could be taken for names, with points in it: 0.0, 1.0, 2.0."""
     for place, row in enumerate(rows):
         pointed = place == 0 and could_be_names([str(cell) for cell in row])
         yield [f"{cell}.0" if cell != "" else "" for cell in row] if pointed else row
@@ -120,7 +120,7 @@ def _write_text(
     file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, labels: Labels, delimiter: str
 ) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    # the csv module quotes what ends its own lines, which a carriage return does for whoever reads
+    # the csv module quotes what ends its own lines, which for readers a carriage return does
     words = chain(names or (), labels, *labels.values())
     quoting: Literal[0, 1] = csv.QUOTE_ALL if any("\r" in str(word) for word in words) else csv.QUOTE_MINIMAL
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)

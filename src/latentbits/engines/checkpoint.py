@@ -1,4 +1,4 @@
-"""Checkpoints: what learning has come to, in a folder, so that whoever is killed can go on.
+"""Checkpoints: the state of learning, kept in a folder, so that a killed process can go on.
 
 One estimator may call `engines/fit.py` several times (other precisions, more nodes, more starts); each call has a
 number.  A checkpoint holds the results of the calls that are finished, and of the one that is not, where it stands:
@@ -62,7 +62,7 @@ class Checkpoint(NamedTuple):
 
 
 class Journal:
-    """What is kept of the fits of one estimator, and when.
+    """Journal of the fits of one estimator.
 
     Parameters
     ----------
@@ -176,8 +176,10 @@ class Journal:
         other = [name for name in names if self.identity.get(name) != identity.get(name)]
         if other:
             pairs = ((name, *(reprlib.repr(one.get(name)) for one in (identity, self.identity))) for name in other)
-            told = ", ".join(f"{name} was {was} and is {now}" for name, was, now in pairs)
-            raise CheckpointError(f"{path} is of another fit: {told}. Take another folder, or what it was begun with")
+            changes = ", ".join(f"{name} was {was} and is {now}" for name, was, now in pairs)
+            raise CheckpointError(
+                f"{path} is of another fit: {changes}. Take another folder, or what it was begun with"
+            )
 
 
 class _Damaged(Exception):
@@ -192,7 +194,7 @@ _under: ContextVar[Checkpoint | None] = ContextVar("checkpoints of many fits", d
 
 @contextmanager
 def under(checkpoint: str | PathLike[str] | Checkpoint | None) -> Iterator[None]:
-    """Context of many fits: each is kept in a folder of its own in this one, found again by what is fitted to what."""
+    """Context of many fits: each is kept in a subfolder, found again by a digest of model and rows."""
     token = _under.set(None if checkpoint is None else _given(checkpoint))
     try:
         yield
@@ -203,7 +205,7 @@ def under(checkpoint: str | PathLike[str] | Checkpoint | None) -> Iterator[None]
 def of_fit(
     checkpoint: Any, engine: Engine, identity: dict[str, Any], seed: int, check: Callable[[PyTree], None]
 ) -> Journal | None:
-    """The journal of a fit for which a checkpoint was asked, or that is one of many; None where nothing is kept."""
+    """Return the journal of a fit with a checkpoint, or of one of many; None where nothing is kept."""
     many = _under.get()
     if checkpoint is None and many is None:
         return None
@@ -220,7 +222,7 @@ def _given(checkpoint: Any) -> Checkpoint:
 
 
 def current() -> Journal | None:
-    """The journal of the estimator that learns now."""
+    """Return the journal of the estimator that learns now."""
     return _current.get()
 
 
@@ -248,7 +250,7 @@ def keeping(journal: Journal | None) -> Iterator[None]:
 
 @contextmanager
 def _terminable(journal: Journal) -> Iterator[None]:
-    """SIGTERM is noted where nobody else handles it; a second one ends the process."""
+    """Note SIGTERM where the process has no other handler; a second one ends the process."""
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not ours:
         yield
@@ -275,8 +277,8 @@ def going_on(journal: Journal | None) -> Iterator[None]:
         of_rows = isinstance(error, DataError | OutOfTimeError | CheckpointError)
         if of_rows or journal is None or journal.taken is None:
             raise
-        told = str(error).strip().partition("\n")[0]
-        raise CheckpointError(f"learning cannot go on from {journal.taken} ({told}): take another folder") from error
+        cause = str(error).strip().partition("\n")[0]
+        raise CheckpointError(f"learning cannot go on from {journal.taken} ({cause}): take another folder") from error
 
 
 def holds_one(folder: str | PathLike[str]) -> bool:
@@ -285,7 +287,7 @@ def holds_one(folder: str | PathLike[str]) -> bool:
 
 
 def fingerprint(engine: Engine) -> str:
-    """Of the rows of an engine and their weights: equal for equal tables, on every engine of bits or numbers.
+    """Digest the rows and weights of an engine: equal tables have equal digests on every engine.
 
     A sparse table has its own, of the lists of its ones.
     """
@@ -312,7 +314,7 @@ def _named(number: int) -> str:
 
 
 def _numbers(folder: Path) -> list[int]:
-    """Of the checkpoints in a folder, the oldest first."""
+    """List the checkpoints in a folder, the oldest first."""
     if not folder.is_dir():
         return []
     return sorted(int(found[1]) for found in (NAME.fullmatch(path.name) for path in folder.iterdir()) if found)

@@ -28,13 +28,13 @@ FEWEST_ROWS, MOST_ROWS = 8, 2**18  # in a chunk, whatever the budget
 FEW_CHUNKS, PEEKED_CELLS = 32, 2**22  # a table has few chunks if it has fewer, which is looked for in no more cells
 CPU_BYTES = 2**24  # on a CPU a chunk should stay in the cache
 ROWS_PER_CALL = 2048  # most rows that one call computes, in parts of fewer
-FEWEST_CALLS = 16  # where the table has so many chunks: all cores should have work
+FEWEST_CALLS = 16  # if the table has enough chunks: all cores should have work
 MOST_CHUNKS_PER_CALL, WASTED_SHARE = 16, 0.1  # on other devices than CPUs; the share is of padding
 MEMORY_PART = 16  # a chunk may take a 16th of the memory of a device: few chunks, since each costs a launch
 
 
 class Layout(NamedTuple):
-    """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
+    """Way of cutting rows: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
 
     Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.  With `sparse` an
     engine that has lists of ones gives these.
@@ -47,12 +47,12 @@ class Layout(NamedTuple):
     sparse: bool = False
 
     def rows_of_few(self, n_columns: int) -> int:
-        """Rows of a table of few chunks, of which each engine can tell that it is one before the first is cut."""
+        """Number of rows below which a table has few chunks, as each engine can find out before it cuts the first."""
         chunks = PEEKED_CELLS // (self.rows_per_chunk * max(n_columns, 1))
         return self.rows_per_chunk * min(FEW_CHUNKS, max(1, chunks))
 
     def sizes(self, n_rows: int | None) -> tuple[int, int | None]:
-        """Rows of a padded chunk and of an update block; `n_rows` where the whole table is known to be small."""
+        """Choose the rows of a padded chunk and of an update block; `n_rows` where the table is known to be small."""
         rows = self.rows_per_chunk
         if n_rows is not None and n_rows < rows:
             power = max(SMALLEST_PADDED_ROWS, 1 << (n_rows - 1).bit_length())
@@ -64,7 +64,7 @@ class Layout(NamedTuple):
         return rows, block
 
     def of_table(self, n_rows: int) -> Layout:
-        """For a table of so many rows, all of which are on the devices: elsewhere than on a CPU a call costs more.
+        """Adapt the layout to the number of rows of a table on devices: elsewhere than on a CPU a call costs more.
 
         Of each call something comes back, for which the host waits longer than a device takes for a chunk.  So several
         chunks are computed by one call, where that adds few rows to the last, and leaves a call to each device.
@@ -85,7 +85,7 @@ class Layout(NamedTuple):
         return self._replace(together=together)
 
     def parts(self, n_rows: int | None) -> int:
-        """Chunks that one call computes; `n_rows` where the table is known to have few chunks."""
+        """Choose how many chunks one call computes; `n_rows` where the table is known to have few chunks."""
         if self.rows_per_update is not None:
             return 1
         parts = self.together
@@ -109,7 +109,7 @@ class Chunk(NamedTuple):
 
 
 def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None, n_columns: int | None = None) -> Layout:
-    """The largest power-of-two chunk whose E-step stays within a memory budget (bytes).
+    """Choose the largest power-of-two chunk whose E-step stays within a memory budget (bytes).
 
     Given the number of columns, several of them in a call, if the rows themselves stay within it as well.
     """
@@ -122,7 +122,7 @@ def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None, n_co
 
 
 def _power(n: int) -> int:
-    """The largest power of two up to n, at least 1."""
+    """Return the largest power of two up to n, at least 1."""
     return 1 << max(n, 1).bit_length() - 1
 
 
@@ -149,12 +149,13 @@ def rechunk(
     Parameters
     ----------
     weights
-        Of all rows, by number; None where each counts once.
+        Weights of all rows, by number; None where each counts once.
     complete
         Whether it is known that there are no holes; else each chunk is looked at.
     packed
         Number of columns of blocks that hold eight bits to a byte, which have none.
     """
+    # read ahead to find out whether the table is small, or has few chunks
     reader = _Reader(blocks)
     most = layout.rows_of_few(reader.n_columns() if packed is None else packed)
     head = reader.take(most)
@@ -164,6 +165,7 @@ def rechunk(
     parts = layout.parts(len(head) if few else None)
     rows *= parts
     reader.put_back(head)
+    # one chunk after the other; the next is read first, since the last has to say that it is
     number, first = 0, 0
     part = reader.take(until(first, rows, block))
     while len(part):
@@ -187,7 +189,7 @@ class Run(NamedTuple):
 
 
 def run_chunks(rows: np.ndarray, run: Run, layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
-    """The chunks that `rechunk` would give of the whole table, of the encoded rows of a run and their weights."""
+    """Cut a run of encoded rows and weights into the chunks that `rechunk` gives of the whole table."""
     few = run.of_rows < layout.rows_of_few(rows.shape[1])
     size, _ = layout.sizes(run.of_rows)
     parts = layout.parts(run.of_rows if few else None)
@@ -217,12 +219,12 @@ def _chunk(
 
 
 def until(first: int, rows: int, block: int | None) -> int:
-    """Rows of the chunk that begins at `first`: a chunk never reaches over the end of an update block."""
+    """Return the number of rows of the chunk that begins at `first`; it ends with its update block."""
     return rows if block is None else min(rows, block - first % block)
 
 
 def _pad(part: np.ndarray, rows: int, dtype: np.dtype) -> np.ndarray:
-    """So many rows in this precision, zeros at the end; the same array where it is one already."""
+    """Pad with zeros to this number of rows in this precision; return the same array where nothing changes."""
     if len(part) == rows and part.dtype == dtype:
         return part
     padded = np.empty((rows, *part.shape[1:]), dtype)
@@ -252,7 +254,7 @@ class _Reader:
         self._empty: np.ndarray | None = None
 
     def n_columns(self) -> int:
-        """Of the first block; 0 where there is none."""
+        """Return the number of columns of the first block; 0 where there is none."""
         block = next(self._blocks, None)
         if block is None:
             return 0
@@ -260,7 +262,7 @@ class _Reader:
         return int(block.shape[1])
 
     def take(self, n: int) -> np.ndarray:
-        """The next n rows, fewer at the end."""
+        """Return the next n rows, fewer at the end."""
         parts: list[np.ndarray] = []
         while n > 0:
             block = self._held.pop() if self._held else next(self._blocks, None)

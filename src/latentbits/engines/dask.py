@@ -6,9 +6,9 @@ the fixed tree in which every engine sums (`engines/sums.py`); so a fit has the 
 workers there are, and whichever of them dies.  What a task needs is in the graph: the parameters are a task of their
 own once a pass, and runs are made from the user's collection, so that Dask can make again what a worker took with it.
 (Data that is scattered would be lost with its worker.)  Runs are kept in the workers of a `distributed` client where
-they fit, and read anew at every pass elsewhere.
+they fit, and read again at every pass elsewhere.
 
-Functions travel by value, once a process: a function that was unpickled anew for each task would be compiled anew.
+Functions travel by value, once a process: a function that is unpickled for each task would be compiled for each task.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from latentbits.engines.passes import Work
 
 __all__ = ["DaskEngine", "active_client"]
 
-MERGED_RESULTS = 16  # results of runs are merged in groups of so many, so that the client gets few
+MERGED_RESULTS = 16  # results of runs are merged in groups of this size, so that the client gets few
 KEPT_MEMORY_SHARE = 0.5  # rows may take this part of the memory of all workers
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 600.0  # a client asks again after these, at first and in the end
 # of a large graph there is a warning to scatter data instead, which does not outlive its worker
@@ -43,7 +43,7 @@ OF_CLIENTS = (None, "distributed", "dask.distributed")  # names of the scheduler
 class DaskEngine:
     """Has passes made where the blocks of a Dask collection are.
 
-    Learning from small batches (an update after every so many rows) takes one block after the other into this process,
+    Learning from small batches (updates after every few rows) takes one block after the other into this process,
     since each update waits for the one before.  So does whatever asks for chunks or blocks.
 
     Parameters
@@ -82,11 +82,11 @@ class DaskEngine:
     # ---------------------------------------------------------------- in this process
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The canonical chunks, in order, in this process; one chunk and one block are in its memory at a time."""
+        """Yield the canonical chunks in this process; one chunk and one block are in its memory at a time."""
         yield from rechunk(self.blocks(), layout, self.weights)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Encoded blocks, one after the other, in this process."""
+        """Yield encoded blocks, one after the other, in this process."""
         for rows in [rows for _, rows in self._cut] or self._encoded():
             yield rows.compute()
 
@@ -95,7 +95,7 @@ class DaskEngine:
     def on_runs(
         self, work: Work, given: PyTree, layout: Layout, merge: Callable[[list[Any]], Any] | None = None
     ) -> list[Any]:
-        """What work gives on each run of chunks, in order; merged until there are few where `merge` is given."""
+        """Do work on each run of chunks; return results in order, merged until there are few where `merge` is given."""
         import dask
 
         parts = self.delayed_runs(work, given, layout)
@@ -105,7 +105,7 @@ class DaskEngine:
         return _computed(parts)
 
     def delayed_runs(self, work: Work, given: PyTree, layout: Layout, when: Any = True) -> list[Any]:
-        """What work will give on each run of chunks; None where `when`, which may be delayed, turns out to be false."""
+        """Delay work on each run of chunks; it gives None where `when`, which may be delayed, is false."""
         import dask
 
         leaves, structure = jax.tree.flatten(given)
@@ -118,7 +118,7 @@ class DaskEngine:
         ]
 
     def lazy_rows(self, parts: list[Any], like: PyTree, layout: Layout) -> PyTree:
-        """Results of runs as Dask arrays in the blocks of the collection, a tree of them.
+        """Return results of runs as Dask arrays in the blocks of the collection, a tree of them.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class DaskEngine:
         return jax.tree.unflatten(structure, arrays)
 
     def on_blocks(self, work: Callable[[np.ndarray, int], Any]) -> list[Any] | None:
-        """What work gives on each encoded block and the number of its first row; None where rows are no bits."""
+        """Do work on each encoded block, given the number of its first row; None where rows are no bits."""
         import dask
 
         if not self.bits:
@@ -157,7 +157,7 @@ class DaskEngine:
         return _computed([task(block, first) for block, first in zip(self._encoded(), self.starts)])
 
     def runs(self, layout: Layout) -> list[tuple[Run, Any]]:
-        """Runs of whole chunks, with their delayed rows; kept until a layout comes that they do not fit."""
+        """Return runs of whole chunks, with their delayed rows; kept until a layout comes that they do not fit."""
         size, _ = layout.sizes(self.n_rows)
         size *= layout.parts(self.n_rows if self.n_rows < layout.rows_of_few(self.n_features) else None)
         if not self._cut or any(run.first % size for run, _ in self._cut):
@@ -170,7 +170,7 @@ class DaskEngine:
         return self._cut
 
     def moved(self, by: np.ndarray) -> DaskEngine:
-        """The rows with a number added to each column."""
+        """Return the rows with a number added to each column."""
         return DaskEngine(self.sources, self.lengths, self.n_features, _Moved(self.encode, by), self.bits, self.weights)
 
     def _encoded(self) -> list[Any]:
@@ -180,7 +180,7 @@ class DaskEngine:
         return [task(block, first) for block, first in zip(self.sources, self.starts)]
 
     def _rows(self, encoded: list[Any], run: Run) -> Any:
-        """The rows of a run: a block, or parts of some."""
+        """Return the rows of a run: a block, or parts of some."""
         import dask
 
         pieces, last = [], run.first + run.n_rows
@@ -193,13 +193,13 @@ class DaskEngine:
         return pieces[0] if len(pieces) == 1 else dask.delayed(_joined, pure=False)(pieces)
 
     def _kept(self, rows: list[Any]) -> list[Any]:
-        """The same rows, in the memory of the workers where they have room for them."""
+        """Return the same rows, in the memory of the workers where they have room for them."""
         import dask
 
         client = active_client()
         if client is None or not rows:
             return rows
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()  # some versions tell of five, unless asked
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()  # some versions list five unless asked
         room = KEPT_MEMORY_SHARE * sum(worker["memory_limit"] or math.inf for worker in workers)  # 0 is no limit
         bytes_ = self.n_rows * self.n_features * (1 if self.bits else 8)
         if bytes_ > room:

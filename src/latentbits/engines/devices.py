@@ -1,8 +1,8 @@
 """Several devices of one host: the chunks of a pass are dealt out to them in turn.
 
 Which device computes a chunk follows from its number, so that what is kept of its rows stays where they are.  What
-comes back is added in the order of the chunks (`engines/sums.py`), whoever computed it: a fit has the bits that one
-device of the same kind would have found.  Models never know.
+comes back is added in the order of the chunks (`engines/sums.py`), whichever device computed it: a fit has the bits
+that one device of the same kind would have found.  Models never know.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def devices() -> tuple[jax.Device, ...]:
-    """Those that share the work: all of this host's of the kind that JAX prefers, or the one that the user chose."""
+    """List the devices that share the work: all of this host of JAX's preferred kind, or the one the user chose."""
     chosen = setting("jax_default_device")
     return tuple(jax.local_devices()) if chosen is None else (chosen,)
 
@@ -48,14 +48,14 @@ def on(device: jax.Device | None) -> Iterator[None]:
 
 
 class Copies:
-    """What all chunks of a pass are given, moved to each device once."""
+    """Values for all chunks of a pass, moved to each device once."""
 
     def __init__(self) -> None:
         self._of: Any = None
         self._held: dict[jax.Device, Any] = {}
 
     def on(self, device: jax.Device | None, given: T) -> T:
-        """The same tree there; the one that was asked for last is remembered."""
+        """Copy a tree to a device; the last copy is remembered."""
         if device is None:
             return given
         if self._of is not given:

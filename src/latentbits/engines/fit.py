@@ -31,16 +31,16 @@ DEFAULT_LIMITS = Limits()
 
 
 class FitResult(NamedTuple):
-    """What a fit gives back.
+    """Result of a fit.
 
     Attributes
     ----------
     params
         The parameters, float64 NumPy leaves.
     state
-        What the optimiser of the last stage had seen.
+        State of the optimiser of the last stage.
     objective
-        Of the parameters (the sum over rows, in nats); -inf where no comparable one was evaluated.
+        Objective of the parameters (the sum over rows, in nats); -inf where no comparable one was evaluated.
     history
         Every pass of the restart that won.
     n_iter
@@ -50,7 +50,7 @@ class FitResult(NamedTuple):
     seconds
         Time taken, all restarts together.
     left
-        What is estimated to be left to gain, in nats, all rows together; NaN where that is not known.
+        Estimate of what is left to gain, in nats, all rows together; NaN where it is not known.
     dtype
         Precision of the rows.
     n_rows
@@ -70,7 +70,7 @@ class FitResult(NamedTuple):
 
 
 def seed_key(seed: int, purpose: str = "fit") -> Key[Array, ""]:
-    """The key of a seed for one purpose: fitting and sampling with the same seed share nothing."""
+    """Return the key of a seed for one purpose: fitting and sampling with the same seed share nothing."""
     return keys.typed(keys.fold(keys.of_seed(seed), zlib.crc32(purpose.encode())))
 
 
@@ -114,10 +114,10 @@ def fit(
     Notes
     -----
     On Ctrl-C, which takes effect at the end of the chunk of rows in work, or when the time is over, the best parameters
-    so far are returned and `reason` says so; Ctrl-C before anything was learned is passed on.  A restart that fails
-    numerically is dropped, unless all do.  Under a journal (`engines/checkpoint.py`) what was learned before is taken
-    up.
+    so far are returned with the `reason`; Ctrl-C before anything was learned is passed on.  A restart that fails
+    numerically is dropped, unless all do.  A journal (`engines/checkpoint.py`) says where to go on.
     """
+    # a checkpoint may hold the result, or the place to go on from
     journal, root = checkpoint.current(), keys.raw(key)
     number, known, place = (0, None, None) if journal is None else journal.begin()
     if known is not None:
@@ -128,12 +128,14 @@ def fit(
         assert journal is not None
         check_place(place, journal.check)
     with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
+        # one pass for what the initialisation needs to know
         if model.needs_summary:
             summary = summarise(engine)
-            if engine.weights is None:  # those are counted against the rows
+            if engine.weights is None:  # weights are counted against the rows elsewhere
                 monitor.check_rows(float(summary.n_rows))
         else:
             summary = shapes_only(engine)
+        # settings that depend on the number of rows
         n_rows = float(summary.n_rows)
         dtype = np.dtype(dtype(n_rows) if _by_rows(dtype) else dtype)
         n_init = n_init(n_rows) if callable(n_init) else n_init
@@ -152,6 +154,7 @@ def fit(
                     return params
                 return begin(callable_tree(model.init), keys.fold(keys.fold(root, restart), 0), summary)
 
+        # all restarts, of which one wins
         run = Run(engine, dtype, memory_budget, monitor, 0, Room(), held_out=watched)
         keep = None if journal is None else partial(journal.stand, number)
         restarts = Restarts(model, n_init, root, start, run, keep, place)
@@ -160,6 +163,7 @@ def fit(
     if best is None:
         assert restarts.failure is not None
         raise restarts.failure
+    # its history and parameters, as NumPy
     history = tuple(record for record in monitor.history if record.restart == winner)
     found = tree.to_numpy(best.params), tree.to_numpy(best.state), best.objective, history
     result = FitResult(*found, best.n_iter, best.reason, seconds, best.left, dtype, counted)

@@ -1,7 +1,7 @@
-"""Early stopping: rows that are not learned from say when to stop, and which of the points on the way is kept.
+"""Early stopping: rows that are not learned from decide when to stop, and which point is kept.
 
-Whoever learns by maximum likelihood fits the rows that are there better and better, and from some pass on new rows
-worse and worse.  Where rows are held out, the loop asks after every pass of a stage that may be stopped (`stops_early`)
+Maximum likelihood fits the rows that are there better and better, and from some pass on new rows worse and worse.
+Where rows are held out, the loop asks after every pass of a stage that may be stopped (`stops_early`)
 how probable they are, keeps the point at which they are most probable, and stops when they have not gained for long.
 """
 
@@ -30,14 +30,14 @@ LEAST_GAIN_NATS = 1e-4
 
 
 class Course(NamedTuple):
-    """What the held-out rows have told so far.
+    """Course of the likelihood of held-out rows.
 
     Attributes
     ----------
     best
         The largest mean log-likelihood so far, after each pass; -inf while they were impossible.
     params, objective, n_iter
-        The point at which they were most probable; its objective, where the pass told one; and its pass.
+        The point at which they were most probable; its objective, where the pass has one; and its pass.
     """
 
     best: tuple[float, ...] = ()
@@ -62,7 +62,7 @@ class Course(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether the last passes have gained nothing; while rows are impossible nobody can tell."""
+        """Whether the last passes have gained nothing; never while rows are impossible."""
         wait = max(FEWEST_WAITED_PASSES, math.ceil(WAITED_SHARE * len(self.best)))
         if len(self.best) <= wait or not math.isfinite(self.best[-1 - wait]):
             return False
@@ -72,7 +72,7 @@ class Course(NamedTuple):
 def mean_log_likelihood(
     model: Model, engine: Engine, dtype: np.dtype, budget: int | None = None
 ) -> Callable[[PyTree], float]:
-    """A function of the parameters: nats per row of the rows of an engine; -inf where it is no number."""
+    """Return a function of the parameters: nats per row of the rows of an engine; -inf where it is no number."""
     layout, key = layout_of(model, engine, dtype, budget), keys.typed(keys.of_seed(0))
 
     def value(params: PyTree) -> float:

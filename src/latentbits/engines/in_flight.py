@@ -49,7 +49,7 @@ class InFlight:
             yield _result(self._begun.popleft())
 
     def rest(self) -> Iterator[Any]:
-        """Those that are still to come."""
+        """Wait for the chunks that are still in work."""
         while self._begun:
             yield _result(self._begun.popleft())
 

@@ -15,7 +15,6 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from latentbits.core import processor
-from latentbits.core.batch import Packed
 from latentbits.core.errors import is_out_of_memory
 from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
@@ -62,7 +61,7 @@ class MemoryEngine:
         self._stays = False  # the devices have no room for the table
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The table's chunks, in order; a layout's chunks are made at its first use and kept until another's."""
+        """Yield the table's chunks, in order; a layout's chunks are made at its first use and kept until another's."""
         layout = layout.of_table(len(self.table))
         # bits are the same bytes in every precision
         held = layout._replace(dtype=BITS) if self.table.dtype == BITS and self.weights is None else layout
@@ -92,12 +91,6 @@ class MemoryEngine:
             stacklevel=2,
         )
         return chunks
-
-    def like(self, n_rows: int, dtype: np.dtype) -> jax.ShapeDtypeStruct | Packed:
-        """The shape of so many raw rows on their device, real numbers in this precision."""
-        if self.packs:
-            return Packed(jax.ShapeDtypeStruct((n_rows, -(-self.n_features // 8)), BITS), self.n_features)
-        return jax.ShapeDtypeStruct((n_rows, self.n_features), BITS if self.table.dtype == BITS else dtype)
 
     @cached_property
     def complete(self) -> bool:
@@ -136,18 +129,18 @@ class MemoryEngine:
         return packed
 
     def blocks(self) -> Iterable[np.ndarray]:
-        """The table, as one block."""
+        """Return the table, as one block."""
         return [self.table]
 
 
 def on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
-    """The chunk with its rows there; None for the first device."""
+    """Return the chunk with its rows there; None for the first device."""
     values, weights = jax.device_put((chunk.values, chunk.weights), device)
     return chunk._replace(values=values, weights=weights)
 
 
 def distinct(engine: Any) -> Any:
-    """Rows of bits that are alike as one, which counts as often as all of them; other engines as they are."""
+    """Return rows of bits that are alike as one, which counts as often as all of them; other engines as they are."""
     if not isinstance(engine, MemoryEngine) or engine.table.dtype != BITS:
         return engine
     rows, which = np.unique(engine.table, axis=0, return_inverse=True)

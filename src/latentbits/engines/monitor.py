@@ -19,7 +19,7 @@ from latentbits.engines.progress import Line, bar_for, heard_by, passes_left, ti
 __all__ = ["Limits", "Monitor", "Record", "Remaining", "counted"]
 
 FEWEST_PASSES = 3  # the gain of these is compared with the gain of as many before
-STALLED_PASSES = 30  # learning ends after so many without any gain
+STALLED_PASSES = 30  # learning ends after these without any gain
 NEGLIGIBLE_NATS = 0.02  # of all rows together: if less is left to gain, there is no warning
 
 
@@ -54,7 +54,7 @@ class Record(NamedTuple):
 
 
 class Monitor:
-    """Keeps the history and the clock, and tells whoever looks of both."""
+    """History and clock of a fit, which listeners and the progress bar follow."""
 
     def __init__(self, limits: Limits, verbose: int = 0, label: str = "fitting") -> None:
         self.limits = limits
@@ -94,14 +94,14 @@ class Monitor:
 
     @property
     def seconds_left(self) -> float:
-        """Of the time to learn: what goes into compiling programs is outside the limits, as it differs by machine."""
+        """Seconds left to learn; compiling does not count, since it differs by machine."""
         if self.limits.max_time is None:
             return math.inf
         return self.limits.max_time - (self.seconds - (seconds_waited() - self._waited))
 
     @property
     def out_of_time(self) -> bool:
-        """Whether to end here: the time is over, or somebody who listens has asked for it."""
+        """Whether to end here: the time is over, or a listener has asked for it."""
         return self.seconds_left <= 0 or self.cut_by is Stop.INTERRUPTED
 
     def check_rows(self, n_rows: float) -> None:
@@ -135,12 +135,12 @@ class Monitor:
         """Seconds, without those of compiling, since some moment."""
         return time.perf_counter() - seconds_waited()
 
-    def _show(self, told: str) -> None:
+    def _show(self, text: str) -> None:
         if self._bar is not None:
-            self._bar.show(self._line._replace(told=told, left=self.time_left()))
+            self._bar.show(self._line._replace(told=text, left=self.time_left()))
 
     def time_left(self) -> str:
-        """Of this stage by its passes, or of all restarts by those that have ended; at most to `max_iter`, or the time.
+        """Estimate the time left, of this stage by its passes, or of all restarts by those that have ended.
 
         How many passes it will take is guessed by the fall of what is left to gain.
         """
@@ -178,7 +178,7 @@ class Monitor:
 
 
 class Remaining:
-    """What is left to gain, and whether that is little enough to stop.
+    """Estimate of what is left to gain, and decision whether to stop.
 
     A stage has converged when it is below `tol` nats per row, or below 0.02 nats in all where no pass gains any more.
     Where the model cannot tell, it is guessed from the gains of the last passes, as Aitken does: if the last w passes
@@ -200,10 +200,10 @@ class Remaining:
         self.left = math.inf  # nats in all, after the last pass
         self.best = list(best)
 
-    def ends(self, objective: float, n_rows: float, told: float = math.nan) -> Stop | None:
-        """Take note of one more pass, and of what the model told; why to stop, or None."""
+    def ends(self, objective: float, n_rows: float, estimate: float = math.nan) -> Stop | None:
+        """Record one more pass, with the estimate of the model; return why to stop, or None."""
         self.best.append(max(objective, self.best[-1]) if self.best else objective)
-        self.left = self._guess() if math.isnan(told) else told
+        self.left = self._guess() if math.isnan(estimate) else estimate
         if len(self.best) > 1 and self.left <= self.tol * n_rows:  # one step at least is tried
             return Stop.CONVERGED
         wait = max(STALLED_PASSES, self._window())

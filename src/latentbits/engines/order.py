@@ -23,14 +23,14 @@ __all__ = ["in_random_order", "is_sorted", "random_order"]
 
 LARGE_CELLS = 2**28  # larger tables are read in runs of rows: single ones are slow to find on a disk
 RUN_CELLS = 2**16  # length of a run
-WINDOW_RUNS = 256  # shuffled together, so that a batch has rows of so many places
+WINDOW_RUNS = 256  # shuffled together, so that a batch has rows of as many places
 COMPARED_ROWS = 256  # rows of each block that are compared to find an order
 ORDERED_STANDARD_ERRORS = 6.0  # standard errors by which blocks must differ more than chance lets them
 ORDERED_RATIO = 1.5  # and how many times as much, on average over the columns
 
 
 def in_random_order(engine: Engine) -> Engine:
-    """The same rows in an order that depends on the shape of the table alone; of a mere stream as they come."""
+    """Return the same rows in an order that depends on the shape of the table alone; of a mere stream as they come."""
     if isinstance(engine, MemoryEngine):
         order = np.concatenate(list(random_order(*engine.table.shape)))
         return MemoryEngine(engine.table[order], None if engine.weights is None else engine.weights[order])
@@ -55,7 +55,7 @@ def in_random_order(engine: Engine) -> Engine:
 
 
 def random_order(n_rows: int, n_columns: int) -> Iterator[np.ndarray]:
-    """All row numbers, some at a time.
+    """Yield all row numbers, some at a time.
 
     Of a small table any order is as likely as any other.  Of a large one runs of neighbouring rows are drawn, and the
     rows of a window of them are shuffled.

@@ -52,11 +52,11 @@ class Engine(Protocol):
     weights: np.ndarray | None  # how often each row counts, float64; None for once
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The canonical chunks of the table, in order, from the first row."""
+        """Return the canonical chunks of the table, in order, from the first row."""
         ...
 
     def blocks(self) -> Iterable[np.ndarray]:
-        """The encoded rows as they came: on the host, in full precision, in blocks of any sizes."""
+        """Return the encoded rows as they came: on the host, in full precision, in blocks of any sizes."""
         ...
 
 
@@ -70,7 +70,7 @@ class Elsewhere(Protocol):
     def on_runs(
         self, work: Work, given: PyTree, layout: Layout, merge: Callable[[list[Any]], Any] | None = None
     ) -> list[Any]:
-        """What work gives on runs of neighbouring chunks, which together are the table, in their order.
+        """Do work on runs of neighbouring chunks, which together are the table; return results in order.
 
         With `merge` results of neighbours are made one, again and again, until there are few; it must not change what
         it is given.
@@ -78,11 +78,11 @@ class Elsewhere(Protocol):
         ...
 
     def on_blocks(self, work: Callable[[np.ndarray, int], Any]) -> list[Any] | None:
-        """What work gives on blocks of encoded rows and the number of their first; None where rows are no bits."""
+        """Do work on blocks of encoded rows, given the number of their first row; None where rows are no bits."""
         ...
 
 
-# What a key is used for is folded into it, so that no two uses share one.
+# The use of a key is folded into it, so that no two uses share one.
 PREPARE, UPDATE, E_STEP, START_ROWS = range(4)
 
 WORD = 2**32  # rows that a word of 32 bits can number
@@ -98,14 +98,14 @@ class Clock(NamedTuple):
     rows: UInt32[np.ndarray, " drawn"] | None = None
 
     def progress(self, purpose: int) -> Progress:
-        """Where learning stands, with a key of its own for each purpose (`PREPARE`, `UPDATE`)."""
+        """Make the `Progress` of learning, with another key for each purpose (`PREPARE`, `UPDATE`)."""
         iteration, max_iter, step = (jnp.asarray(x) for x in (self.iteration, self.max_iter, self.step))
         key = jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.step), purpose)
         return Progress(iteration, max_iter, step, key, None if self.rows is None else jnp.asarray(self.rows))
 
 
 class Pass(NamedTuple):
-    """What all chunks of a pass are given, parameters and shared quantities in the precision of the rows.
+    """Input of all chunks of a pass, with parameters and shared quantities in the precision of the rows.
 
     The number of the iteration is folded into the key inside the compiled function: random keys are slow to make one
     at a time.
@@ -117,12 +117,12 @@ class Pass(NamedTuple):
     iteration: np.uint32 = np.uint32(0)
 
     def key_for(self, purpose: int) -> Key[Array, ""]:
-        """The key of this pass for one purpose."""
+        """Return the key of this pass for one purpose."""
         return jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.iteration), purpose)
 
 
-# What of a model's functions is a number is an argument of these programs, the rest is a constant: model constructors
-# are cached, so that two fits with the same hyper-parameters share their compiled code.
+# The numbers in a model's functions are arguments of these programs, and all else is a constant. Model constructors are
+# cached, so that two fits with the same hyper-parameters share their compiled code.
 
 
 @partial(Program, of_chunk=True)
@@ -138,7 +138,7 @@ def chunk_stats(
     dtype: np.dtype,
     parts: int = 1,
 ) -> tuple[PyTree, PyTree]:
-    """Of a chunk as they are, of several added up as `engines/sums.py` would."""
+    """Compute the statistics of a chunk; those of several are added up as `engines/sums.py` would."""
 
     def of_part(raw: Array, first_row: Array, n_rows: Array, row_state: PyTree) -> tuple[PyTree, PyTree]:
         batch = make_batch(raw, first_row, n_rows, given.key_for(E_STEP), complete, dtype)
@@ -164,7 +164,7 @@ def chunk_rows(
     few: bool,
     parts: int = 1,
 ) -> PyTree:
-    """Of all rows of a chunk; `few` says that the table has few of them."""
+    """Apply a function to all rows of a chunk; `few` says that the table has few chunks."""
 
     def of_part(raw: Array, first_row: Array, n_rows: Array) -> PyTree:
         batch = make_batch(raw, first_row, n_rows, given.key_for(purpose), complete, dtype)
@@ -178,7 +178,7 @@ def chunk_rows(
 def by_parts(
     function: Callable[..., Any], parts: int, raw: Array, first_row: Array, n_rows: Array, *rest: PyTree
 ) -> PyTree:
-    """What a function gives of each part of a chunk, one after the other, stacked."""
+    """Apply a function to each part of a chunk, one after the other, and stack the results."""
     size = len(raw) // parts
 
     def cut(x: Array) -> Array:
@@ -212,13 +212,13 @@ def prepare(
 def prepared(
     model: Model, dtype: np.dtype, params: PyTree, state: PyTree = None, clock: Clock | None = None
 ) -> tuple[PyTree, PyTree, PyTree]:
-    """Shared quantities in float64, and parameters and shared quantities in the precision of the rows."""
+    """Return shared quantities in float64, and parameters and shared quantities in the precision of the rows."""
     with tree.double():
         return prepare(callable_tree(model.prepare), params, state, clock, dtype=dtype)
 
 
 def start_pass(model: Model, dtype: np.dtype, params: PyTree, key: Key[Array, ""]) -> Pass:
-    """What the chunks of a pass need where a fitted model is used rather than learned."""
+    """Prepare the input of chunks where a fitted model is used rather than learned."""
     _, in_rows, shared = prepared(model, dtype, params)
     return Pass(in_rows, shared, keys.raw(key))
 
@@ -280,7 +280,7 @@ def sum_blocks(
 def _stats_of(
     given: tuple[tuple[Any, Any], Pass], chunk: Chunk, layout: Layout, state: PyTree, device: jax.Device | None = None
 ) -> tuple[int, PyTree, PyTree]:
-    """The number of a chunk, its statistics and the states of its rows."""
+    """Compute the statistics of a chunk and the states of its rows; return its number, too."""
     (start_rows, e_step), now = given
     rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype, "parts": chunk.parts}
     values, first, counted = rows if chunk.weights is None else (*rows[:2], chunk.weights)
@@ -292,7 +292,7 @@ def _stats_of(
 
 
 def _sum_run(given: tuple[tuple[Any, Any], Pass], chunks: Iterable[Chunk], layout: Layout) -> list[Branch]:
-    """Branches of the sum over a run of chunks, one after the other: whoever has many runs has some at a time."""
+    """Compute the branches of the sum over a run of chunks, one after the other."""
     total = TreeSum()
     for chunk in chunks:
         number, stats, _ = _stats_of(given, chunk, layout, None)
@@ -305,27 +305,27 @@ def _merged(parts: list[list[Branch]]) -> list[Branch]:
 
 
 def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given: Pass) -> Iterator[PyTree]:
-    """A function of each row, ``(params, shared, batch) -> pytree of (rows, ...)``, as NumPy, chunk by chunk.
+    """Apply a function of each row, ``(params, shared, batch) -> pytree of (rows, ...)``, as NumPy, chunk by chunk.
 
     Leaves without a row axis (scalars) are passed through.
     """
-    here, room, told = (callable_tree(function), given), Room(), 0  # rows that were given out already
+    here, room, done = (callable_tree(function), given), Room(), 0  # rows that were yielded already
     if isinstance(engine, Elsewhere):
         interrupts.check()
         yield from engine.on_runs(rows_of_run, here, layout)
         return
     while True:
         try:
-            for first, n_rows, rows in _mapped(here, engine, layout, told):
-                yield jax.tree.map(lambda x, known=told - first: x[known:] if x.ndim else x, rows)
-                told = first + n_rows
+            for first, n_rows, rows in _mapped(here, engine, layout, done):
+                yield jax.tree.map(lambda x, known=done - first: x[known:] if x.ndim else x, rows)
+                done = first + n_rows
             return
         except JaxRuntimeError as error:
             layout = room.less_after(error, layout)
 
 
 def _mapped(here: tuple[Any, Pass], engine: Engine, layout: Layout, after: int) -> Iterator[tuple[int, int, PyTree]]:
-    """First row, number of rows, and what a function gives of them: of the chunks that reach beyond so many rows."""
+    """Apply a function to the chunks that reach beyond row `after`; yield first row, number of rows and result."""
     flying, copies = InFlight(), Copies()
     for chunk in engine.chunks(layout):
         interrupts.check()

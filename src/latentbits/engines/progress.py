@@ -20,7 +20,7 @@ FEWEST_PASSES = 4  # needed to guess the number of passes
 
 
 class Line(NamedTuple):
-    """What is told: what is at work, so much of so much, what to say of it, and how long it will take."""
+    """Line of a progress bar: the name of the work, how much of it is done, a text, and the time left."""
 
     name: str
     done: int
@@ -38,7 +38,7 @@ class Bar(Protocol):
 
 
 class Listener(Protocol):
-    """Somebody who is told of every stage and pass, and may ask for an end."""
+    """Listener to every stage and pass, which may ask for an end."""
 
     def begin_stage(self, name: str, max_iter: int) -> None: ...
 
@@ -59,12 +59,12 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def heard_by() -> Listener | None:
-    """Who is to be told."""
+    """Return the listeners."""
     return _listener.get()
 
 
 def bar_for(verbose: int) -> Bar | None:
-    """A bar where one is asked for and somebody can see it; None in pipes, files and tests."""
+    """Make a bar where one is wanted and visible; None in pipes, files and tests."""
     if not verbose:
         return None
     if _in_notebook():
@@ -109,7 +109,7 @@ def _in_notebook() -> bool:
 
 
 class _Terminal:
-    """By rich, which draws in a thread of its own, so that the clock goes on during a long pass."""
+    """Bar of rich, which draws in another thread, so that the clock goes on during a long pass."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

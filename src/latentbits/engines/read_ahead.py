@@ -17,9 +17,9 @@ Item = TypeVar("Item")
 
 
 def read_ahead(make: Callable[[], Iterable[Item]]) -> Iterator[Item]:
-    """The items of an iterable, which is made and read by a thread of its own, no more than `ITEMS_AHEAD` items ahead.
+    """Yield the items of an iterable that another thread makes and reads, at most `ITEMS_AHEAD` items ahead.
 
-    An error of the iterable is raised where its item would have come.  Whoever stops early ends the thread: it closes
+    An error of the iterable is raised where its item would have come.  Stopping early ends the thread: it closes
     the iterable as soon as the item that it reads is there.
 
     >>> list(read_ahead(lambda: range(5)))
@@ -37,7 +37,7 @@ def read_ahead(make: Callable[[], Iterable[Item]]) -> Iterator[Item]:
                 ready.put((item, None))
                 if item is END:
                     return
-                del item  # whoever takes it may let it go
+                del item  # the reader may free it
         except BaseException as error:  # KeyboardInterrupt too: it is the consumer's to handle
             ready.put((END, error))
         finally:

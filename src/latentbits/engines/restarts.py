@@ -179,6 +179,7 @@ def _run_stages(
     place: Place | None,
 ) -> Outcome:
     """Run stages one after the other; return how the last of them ended."""
+    # where to begin: after the stages before, or at a place of a checkpoint
     outcome, begun = before, model.stages.index(stages[0])
     earlier = sum(not isinstance(stage, Transform) for stage in model.stages[:begun])
     passed: list[Outcome] = [before] if begun else []  # outcomes of stages that passed over the rows
@@ -186,6 +187,7 @@ def _run_stages(
     if place is not None:
         outcome, passed, standing, first = place.before, place.passed, place.standing, place.stage
     for number, stage in enumerate(stages[first:], first):
+        # each stage has a key by its number, so that none depends on how learning went before
         stage_key = keys.fold(key, earlier + len(passed) + (0 if begun else 1))
         max_iter = run.monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         run.monitor.begin_stage(run.restart, n_restarts, stage.name, max_iter)

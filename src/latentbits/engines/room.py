@@ -11,13 +11,13 @@ __all__ = ["Room"]
 
 
 class Room:
-    """What was learned of the memory there is, by whoever passes over the rows again and again."""
+    """Memory that a device turned out to have, remembered from pass to pass."""
 
     def __init__(self) -> None:
         self.halvings = 0
 
     def within(self, layout: Layout) -> Layout:
-        """The layout, with chunks as small as they have to be."""
+        """Return the layout, with chunks as small as they have to be."""
         return layout._replace(rows_per_chunk=max(FEWEST_ROWS, layout.rows_per_chunk >> self.halvings))
 
     def less_after(self, error: Exception, layout: Layout) -> Layout:

@@ -59,10 +59,10 @@ class SparseEngine:
         return max(1, -(-len(self.columns) // max(1, self.n_rows)))
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The table's chunks, in order.
+        """Yield the table's chunks, in order.
 
         Lists of ones where the layout asks for them: these are made at its first use and kept until another's.  Else
-        rows that are written out, anew at every pass.
+        rows that are written out again at every pass.
         """
         if not layout.sparse:
             yield from read_ahead(lambda: rechunk(self.blocks(), layout, self.weights))
@@ -75,7 +75,7 @@ class SparseEngine:
         yield from self._chunks
 
     def _cut(self, layout: Layout) -> Iterator[Chunk]:
-        """Lists of the ones of the rows that `rechunk` would put into each chunk."""
+        """Yield lists of the ones of the rows that `rechunk` would put into each chunk."""
         few = self.n_rows < layout.rows_of_few(self.width)
         size, block = layout.sizes(self.n_rows if self.n_rows < layout.rows_per_chunk else None)
         first = number = 0
@@ -99,25 +99,25 @@ class SparseEngine:
         )
 
     def _ones(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """Row, counted from the first of these, and column of each one of some rows."""
+        """Return row, counted from the first of these, and column of each one of some rows."""
         starts = self.starts[first : last + 1]
         return np.repeat(np.arange(last - first, dtype=np.int32), np.diff(starts)), self.columns[starts[0] : starts[-1]]
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The rows written out, some at a time."""
+        """Yield the rows written out, some at a time."""
         step = max(1, BLOCK_BYTES // max(1, self.n_features))
         for first in range(0, self.n_rows, step):
             yield self.written_out(np.arange(first, min(self.n_rows, first + step)))
 
     def written_out(self, numbers: np.ndarray) -> np.ndarray:
-        """The encoded rows of these numbers."""
+        """Return the encoded rows of these numbers."""
         some = self.rows(numbers)
         bits = np.zeros((some.n_rows, some.n_features), np.uint8)
         bits[some._ones(0, some.n_rows)] = 1
         return bits
 
     def rows(self, numbers: np.ndarray) -> SparseEngine:
-        """The rows of these numbers, in their order, with their weights."""
+        """Return the rows of these numbers, in their order, with their weights."""
         lengths = np.diff(self.starts)[numbers]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(starts[-1]) + np.repeat(self.starts[numbers] - starts[:-1], lengths)
@@ -139,7 +139,7 @@ def layout_of(model: Model, engine: Engine, dtype: np.dtype, budget: int | None 
 
 
 def _room(n: int) -> int:
-    """Length of a padded list.
+    """Return the length of a padded list.
 
     >>> [_room(n) for n in (3, 257, 1000, 5000)]
     [256, 288, 1024, 5120]

@@ -66,7 +66,7 @@ def _own_cluster() -> Iterator[int]:
 
 
 def spread(engine: Engine, n_workers: int) -> DaskEngine:
-    """The rows of an engine in blocks that Dask takes to its workers; what a Dask engine has stays where it is."""
+    """Cut the rows of an engine in blocks that Dask takes to its workers; what a Dask engine has stays where it is."""
     dask = import_extra("dask", extra="dask", purpose="engine='dask'")
     if isinstance(engine, DaskEngine):
         return engine

@@ -26,11 +26,11 @@ from latentbits.engines.sparse import layout_of
 
 __all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
 
-OBJECTIVES_PER_TRANSFER = 64  # a minibatch stage reads the objectives of so many updates together
+OBJECTIVES_PER_TRANSFER = 64  # a minibatch stage reads the objectives of these updates together
 
 
 class Run(NamedTuple):
-    """What all stages of one restart share."""
+    """Values that all stages of one restart share."""
 
     engine: Engine
     dtype: np.dtype
@@ -38,12 +38,12 @@ class Run(NamedTuple):
     monitor: Monitor
     restart: int
     room: Room
-    keep: Callable[[Any], None] | None = None  # takes where a stage stands, after every pass
-    held_out: Callable[[PyTree], float] | None = None  # how probable held-out rows are, nats per row
+    keep: Callable[[Any], None] | None = None  # takes the place of a stage after every pass
+    held_out: Callable[[PyTree], float] | None = None  # log-likelihood of held-out rows, nats per row
 
 
 class Outcome(NamedTuple):
-    """How a stage, or a restart, ended; see `latentbits.engines.fit.FitResult`."""
+    """Outcome of a stage or a restart; see `latentbits.engines.fit.FitResult`."""
 
     params: PyTree
     state: PyTree
@@ -66,7 +66,7 @@ class _Position(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where a stage stands between two passes: all that the following ones depend on."""
+    """Place of a stage between two passes: all that the following ones depend on."""
 
     here: _Position
     best: Outcome
@@ -91,7 +91,7 @@ class _Passed(NamedTuple):
 
 
 def _added(sums: np.ndarray, told: list[tuple[Any, Any]]) -> np.ndarray:
-    """With those of the following updates, one after the other."""
+    """Add objectives and rows of the following updates, one after the other."""
     for value, n_rows in told:
         sums = sums + np.array([float(value), float(n_rows)])
     return sums
@@ -127,7 +127,7 @@ class StageRun:
         self.step = self.n_iter = 0
 
     def after(self, before: Outcome, standing: Standing | None = None) -> Outcome:
-        """How the stage ends that begins where another has ended, or goes on from where it stood."""
+        """Run the stage from where another has ended, or from where it stood; return its outcome."""
         if standing is not None:
             return self._learn(before, standing)
         with tree.double():
@@ -150,7 +150,7 @@ class StageRun:
         if standing is None:
             begun = self.here.params
             self.best = before._replace(params=begun, objective=-np.inf)
-            self.course = before.held_out._replace(n_iter=-2)  # passes are counted anew
+            self.course = before.held_out._replace(n_iter=-2)  # passes are counted from here
             self.left = np.nan
         else:
             self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, *_ = standing
@@ -166,7 +166,7 @@ class StageRun:
         return found if self.watched is None else self._at_its_best(found)
 
     def _at_its_best(self, found: Outcome) -> Outcome:
-        """Where held-out rows are most probable; as it was found where these are impossible everywhere."""
+        """Return to the point at which held-out rows were most probable, unless they were impossible everywhere."""
         course = self.course
         if course.params is None:
             return found._replace(held_out=course)
@@ -180,6 +180,7 @@ class StageRun:
         return found._replace(params=course.params, objective=objective, held_out=course)
 
     def _passes(self, before: Stop, objectives: list[float] | None) -> Stop:
+        # what ends the stage: little left to gain, or a fixed number of passes
         stage, monitor = self.stage, self.run.monitor
         evaluates = stage.comparable and not self.minibatch  # each pass tells the objective of one point
         if isinstance(stage, Iterate):
@@ -189,10 +190,12 @@ class StageRun:
         else:
             remaining, end = None, Stop.COMPLETED
         while evaluates or self.n_iter < self.max_iter:
+            # one pass evaluates the point we stand on, and leads to the next
             passed = self._pass()
             self.state = passed.ahead.state
             if evaluates:
                 self._keep_if_best(passed.objective)
+            # reasons to stop at this point
             if self.watched is not None and self._look(self.watched, passed.objective):
                 return Stop.HELD_OUT
             if remaining is not None:
@@ -209,6 +212,7 @@ class StageRun:
                 elif self.run.keep is not None:  # what goes on gets on, even with time for one pass only
                     self.run.keep(self._standing(remaining, passed.ahead, self.n_iter + 1))
                 return monitor.cut_by
+            # on to the next point
             self.here, self.n_iter = passed.ahead, self.n_iter + 1
             if passed.done:  # a schedule has no estimate of what is left
                 end = Stop.COMPLETED if remaining is None else Stop.CONVERGED
@@ -223,7 +227,7 @@ class StageRun:
         return end
 
     def _look(self, held_out: Callable[[PyTree], float], objective: float) -> bool:
-        """How probable the held-out rows are where the last pass was; whether they have gained no more for long."""
+        """Evaluate the held-out rows at the last point; return whether they have gained nothing for long."""
         value = held_out(self.here.params)
         told = np.nan if self.minibatch else objective
         self.course = self.course.after(value, self.here.params, told, self.n_iter)
@@ -241,7 +245,7 @@ class StageRun:
             self.best = self.best._replace(params=self.here.params, objective=objective)
 
     def _found(self) -> Outcome:
-        """The best point; where nothing comparable was evaluated, the last."""
+        """Return the best point; the last where nothing comparable was evaluated."""
         return self.best if self.best.objective > -np.inf else self.best._replace(params=self.here.params)
 
     def _start(self, params: PyTree) -> _Position:
@@ -251,9 +255,9 @@ class StageRun:
         return _Position(params, state, shared, *in_rows)
 
     def _pass(self) -> _Passed:
-        """One pass over the rows, with fewer at a time where a device has no room for them.
+        """Pass over the rows once, with fewer at a time where a device has no room for them.
 
-        Of a minibatch stage updates may have been made before it was out of memory: then it cannot begin again.
+        In a minibatch stage updates may have been made before memory ran out: then the pass cannot begin again.
         """
         while True:
             begun = self.step
@@ -265,12 +269,12 @@ class StageRun:
                 self._shrink(error)
 
     def _shrink(self, error: JaxRuntimeError) -> None:
-        """Smaller chunks, whose rows begin anew, or the error itself."""
+        """Shrink the chunks and forget the states of rows, or raise the error."""
         self.layout = self.run.room.less_after(error, self.layout)
         self.row_states = {}
 
     def _whole_pass(self) -> _Passed:
-        """One pass over the rows, with an update at its end or, in minibatch stages, after every block."""
+        """Pass over the rows once, with an update at the end or, in minibatch stages, after every block."""
         sums, untold = np.zeros(2), []  # objective and rows; those of the last updates are still on their way
         last: tuple[_Told, PyTree, _Position] | None = None
         cut = False
@@ -319,7 +323,7 @@ class StageRun:
         return Clock(np.int32(self.n_iter), np.int32(self.max_iter), np.int32(self.step), self.update_key, rows)
 
     def _evaluate(self) -> float:
-        """The objective of a point that no full pass has seen: one more pass, and no update."""
+        """Evaluate the objective of a point that no full pass has seen, by one more pass without update."""
         stats = None
         while stats is None:
             whole = self.layout._replace(rows_per_update=None)
@@ -347,7 +351,7 @@ class StageRun:
 
 
 class Functions(NamedTuple):
-    """Of a model: those of one step; what they hold as numbers are arguments of the program."""
+    """Functions of a model in one step; numbers that they hold are arguments of the program."""
 
     update: Partial
     prepare: Partial
@@ -363,7 +367,7 @@ class Functions(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """What a step tells the loop."""
+    """Results of a step that the loop needs."""
 
     value: Array
     watched: dict[str, Array]
@@ -407,5 +411,5 @@ def call(function: Partial, *args: PyTree) -> Any:
 
 @partial(Program, seldom=True)
 def begin(init: Partial, key: Array, summary: Summary) -> PyTree:
-    """Starting parameters."""
+    """Return starting parameters."""
     return init(keys.typed(key), summary)

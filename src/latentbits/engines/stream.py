@@ -1,4 +1,4 @@
-"""The engine for tables larger than memory: rows are read anew at every pass and never held.
+"""The engine for tables larger than memory: rows are read again at every pass and never held.
 
 They are read, encoded and cut by a thread of their own while the chunks before them are computed.
 """
@@ -28,12 +28,12 @@ class StreamEngine:
     Parameters
     ----------
     factory
-        Called at the start of every pass, by a thread of its own; gives an iterator of encoded blocks (uint8 bits or
+        Called at the start of every pass, by a separate thread; gives an iterator of encoded blocks (uint8 bits or
         floats), of any sizes, and must give the same rows every time: others are refused, by their checksum.
     n_features
         Number of columns.
     numbered
-        Of a table whose rows can be asked for by number: how many there are, and a function from row numbers to
+        Of a table whose rows can be read by number: how many there are, and a function from row numbers to
         encoded rows; None for a stream.
     weights
         How often each row counts, float64, by row number; None for once.
@@ -60,13 +60,13 @@ class StreamEngine:
         self._seen: _Seen | None = None
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The stream's chunks, in order; a few chunks and one block are in memory at a time."""
+        """Return the stream's chunks, in order; a few chunks and one block are in memory at a time."""
         if self.packed and processor.accelerated():
             return read_ahead(lambda: rechunk(self._same_rows(), layout, self.weights, packed=self.n_features))
         return read_ahead(lambda: rechunk(self._unpacked(), layout, self.weights, complete=self.packed))
 
     def blocks(self) -> Iterable[np.ndarray]:
-        """The blocks of one more reading, a byte for each bit."""
+        """Return the blocks of one more reading, a byte for each bit."""
         return read_ahead(self._unpacked)
 
     def _unpacked(self) -> Iterator[np.ndarray]:
@@ -75,7 +75,7 @@ class StreamEngine:
         return (np.unpackbits(block, axis=1, count=self.n_features) for block in self._same_rows())
 
     def _same_rows(self) -> Iterator[np.ndarray]:
-        """The blocks, and at their end an error if they were not those of the first complete reading.
+        """Yield the blocks, and at their end an error if they were not those of the first complete reading.
 
         The checksum is of all bytes in a row: it does not depend on how they are cut into blocks.
         """
@@ -95,7 +95,7 @@ class StreamEngine:
 
 
 class _Seen(NamedTuple):
-    """What one complete reading has seen."""
+    """Facts about one complete reading."""
 
     n_rows: int
     checksum: int

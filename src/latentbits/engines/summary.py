@@ -51,12 +51,12 @@ def summarise(engine: Engine) -> Summary:
 
 
 def column_moments(engine: Engine) -> Moments:
-    """Mean and variance of each column in full precision, whatever the precision of the rows will be."""
+    """Compute mean and variance of each column in full precision, whatever the precision of the rows will be."""
     return _looked(engine).moments
 
 
 def row_powers(engine: Engine) -> Powers:
-    """Sums of squares of rows of real numbers, in full precision."""
+    """Compute sums of squares of rows of real numbers, in full precision."""
     return _looked(engine).powers
 
 

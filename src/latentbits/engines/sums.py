@@ -1,4 +1,4 @@
-"""Sums over chunks in one fixed tree, so that whoever adds a part of them adds it as everybody else does.
+"""Sums over chunks in one fixed tree, so that every process and device adds them in the same order.
 
 Additions of floating-point numbers do not associate.  The tree is the binary one over the numbers of the chunks: 0 and
 1, 2 and 3, then those pairs, and so on.  A run of neighbouring chunks, wherever it is summed, comes to a few whole
@@ -27,7 +27,7 @@ class Branch(NamedTuple):
     stats: PyTree
 
     def copied(self) -> Branch:
-        """On the host, with arrays of its own."""
+        """Copy the branch to the host."""
         return self._replace(stats=jax.tree.map(np.array, self.stats))
 
 
@@ -53,7 +53,7 @@ class TreeSum:
         held.append(branch)
 
     def total(self) -> PyTree:
-        """Of all, the smaller branches first; of a single chunk as it came."""
+        """Add all branches, the smaller first; statistics of a single chunk come back unchanged."""
         *rest, total = (one.stats for one in self.branches)
         for stats in reversed(rest):
             total = tree.added(stats, total)

@@ -28,7 +28,7 @@ _here = threading.local()
 
 
 def threads() -> ThreadPoolExecutor:
-    """The threads."""
+    """Return the threads."""
     forks.refuse()
     return _started()
 
@@ -44,7 +44,7 @@ def _mark() -> None:
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """What is made of each item on the host, by all threads; results come in order.
+    """Apply a function to each item on the host, by all threads; yield results in order.
 
     >>> list(in_order(abs, [-3, 2, -1]))
     [3, 2, 1]
@@ -59,7 +59,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
 
 
 def by_slices(work: Callable[[slice], Result], rows: np.ndarray) -> Iterator[Result]:
-    """What is made of each slice of the rows of an array, in order; there is one slice at least.
+    """Apply a function to slices of the rows of an array; yield results in order, for one slice at least.
 
     Where there is nothing to share, and in a thread that is one of all, they are done one after the other.
 

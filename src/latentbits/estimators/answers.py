@@ -33,7 +33,7 @@ class Answers(Settings):
     """Estimator that answers questions about single rows."""
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior means of the latents of each row.
+        """Compute posterior means of the latents of each row.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class Answers(Settings):
         return self._map_rows(means_of(self._fitted().infer), X, sparse=True)
 
     def posterior(self, X: Any) -> Any:
-        """Posterior of the latents of each row; it has `mean`, `mode`, and more in some families.
+        """Compute the posterior of the latents of each row; it has `mean`, `mode`, and more in some families.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class Answers(Settings):
         return self._decoded(X, self._n_features_out)
 
     def _decoded(self, latents: Any, n_latents: int) -> np.ndarray:
-        """Means of the columns at latents in the form of the model's record."""
+        """Return means of the columns at latents in the form of the model's record."""
         model = self._fitted()
         engine = open_values(self, latents, n_latents)
         return self._in_place(joined(self._map_engine(Partial(_decode_rows, callable_tree(model.decode)), engine)))

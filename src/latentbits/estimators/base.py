@@ -41,15 +41,15 @@ class LatentModel(Fitting, Scoring):
         return as_html(diagram, found_by(self)) if hasattr(self, "params_") else diagram
 
     def _causes(self) -> Iterator[tuple[str, str]]:
-        """Hidden causes, the most important first: the name and a description of each."""
+        """Yield hidden causes, the most important first: the name and a description of each."""
         yield from ()
 
     def _provisos(self) -> Iterator[str]:
-        """Reasons why `objective_` differs a little from the log-likelihood that it is said to be."""
+        """Yield reasons why `objective_` differs a little from the log-likelihood that it is said to be."""
         yield from ()
 
     def _input_names(self) -> list[str]:
-        """Names of the columns; x0, x1 ... where they have none."""
+        """Return the names of the columns; x0, x1 ... where they have none."""
         columns = getattr(self, "feature_names_in_", None)
         return [f"x{j}" for j in range(self.n_features_in_)] if columns is None else [str(c) for c in columns]
 

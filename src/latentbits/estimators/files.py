@@ -1,8 +1,8 @@
 """Model files: safetensors, with all that is not an array as JSON in the metadata.
 
-Loading reads numbers and JSON and nothing else: no pickle, no import by name, no code.  What a file claims is
-checked against what this version of the class would have written, and what it asks for is bounded; a checksum tells a
-damaged or edited file, but anybody can make one, so that nothing rests on it.
+Loading reads numbers and JSON and nothing else: no pickle, no import by name, no code.  The contents of a file are
+checked against what the class would have written, and the work it asks for is bounded.  A checksum shows a damaged or
+edited file; since anyone can make one, nothing relies on it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ FIELDS = (
     "format", "format_version", "library_version", "class", "hyperparameters", "n_features", "feature_names", "n_iter",
     "stop_reason", "objective", "left_to_gain", "n_rows", "stages", "extra",
 )  # fmt: skip
-LARGEST = 2**63 - 1  # whole number
+LARGEST_WHOLE = 2**63 - 1
 TABLES = (".csv", ".tsv", ".txt", ".npy", ".npz", ".parquet", ".zarr", ".h5ad")
-LONGEST = 100  # name of a stage
+LONGEST_STAGE_NAME = 100  # letters
 
 
 def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
@@ -55,13 +55,13 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
 
 
 def check(estimator: LatentModel) -> None:
-    """Hold a fitted estimator to what `load` would take, where a file has a part in it that anybody can have made."""
+    """Check a fitted estimator as `load` would: parts of it came from a checkpoint file."""
     _history(_described(estimator)[1])
     _check(_flatten(estimator.params_), estimator)
 
 
 def check_numbers(estimator: LatentModel, params: Any) -> None:
-    """Hold parameters on their way, whose shapes are those of a stage, to numbers that a file may have.
+    """Check parameters of an unfinished fit for numbers that a file may have.
 
     A scalar, such as log Z, may not be known yet.
     """
@@ -74,7 +74,7 @@ def check_numbers(estimator: LatentModel, params: Any) -> None:
 
 
 def _described(estimator: LatentModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header of a file, without its checksum, and the tensors."""
+    """Make the header of a file, without its checksum, and the tensors."""
     tensors = {f"params.{name}": array for name, array in _flatten(estimator.params_).items()}
     tensors["history"] = np.array(estimator.history_table_["objective"])
     names = getattr(estimator, "feature_names_in_", None)
@@ -94,7 +94,7 @@ def _described(estimator: LatentModel) -> tuple[dict[str, Any], dict[str, np.nda
         "stages": [list(stage) for stage in stages_of(estimator.history_table_)],
         "extra": estimator._extra(),
     }
-    _check_header(header)  # what could not be loaded is not written
+    _check_header(header)  # nothing is written that could not be loaded
     return header, tensors
 
 
@@ -164,15 +164,18 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
             f"format version {version!r} (written by latentbits {header.get('library_version')}); "
             f"this latentbits {__version__} reads version {FORMAT_VERSION}"
         )
+    # the header, by its checksum and field by field
     claimed = header.pop("sha256", None)
     if claimed != digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
     history = _history(tensors)
     _check_header(header)
+    # an estimator with these hyper-parameters
     cls = _known()[header["class"]].cls
     estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
     _check_work(estimator)
+    # its arrays, against what it would have written
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.n_features_in_ = header["n_features"]
     if header["feature_names"] is not None:
@@ -180,6 +183,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator._take_extra(header["extra"])
     estimator.params_ = _unflatten(estimator._params_type(), arrays)
     _check(arrays, estimator)
+    # the course of learning
     estimator.history_table_ = _table(header["stages"], history)
     estimator.held_out_history_ = np.zeros(0)  # which is of the fit, and not kept
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]
@@ -192,7 +196,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
 
 
 def _check_header(header: dict[str, Any]) -> None:
-    """Hold the header to what `save` writes; complains by the name of the field."""
+    """Check the header against what `save` writes; an error names the field."""
     if set(header) != set(FIELDS):
         absent, unknown = sorted(set(FIELDS) - set(header)), sorted(set(header) - set(FIELDS))
         raise ModelFileError(f"the header lacks {absent}" if absent else f"the header has unknown fields {unknown}")
@@ -203,12 +207,12 @@ def _check_header(header: dict[str, Any]) -> None:
         ("library_version", isinstance(header["library_version"], str), "be a text"),
         ("class", isinstance(header["class"], str), "be a text"),
         ("hyperparameters", isinstance(header["hyperparameters"], dict), "be an object"),
-        ("hyperparameters", all(abs(x) <= LARGEST for x in whole), "hold no whole number of 2^63 or more"),
-        ("n_features", _is_whole(n) and 1 <= n <= LARGEST, "be a whole number from 1"),
+        ("hyperparameters", all(abs(x) <= LARGEST_WHOLE for x in whole), "hold no whole number of 2^63 or more"),
+        ("n_features", _is_whole(n) and 1 <= n <= LARGEST_WHOLE, "be a whole number from 1"),
         ("feature_names", names is None or texts, "be a list of texts"),
         ("feature_names", names is None or (texts and len(names) == n), f"be {n} names, one a column"),
         ("feature_names", names is None or (texts and len(set(names)) == len(names)), "be different names"),
-        ("n_iter", _is_whole(header["n_iter"]) and 0 <= header["n_iter"] <= LARGEST, "be a whole number from 0"),
+        ("n_iter", _is_whole(header["n_iter"]) and 0 <= header["n_iter"] <= LARGEST_WHOLE, "be a whole number from 0"),
         ("stop_reason", header["stop_reason"] in [*Stop], f"be one of {', '.join(Stop)}"),
         ("objective", _is_number_or_none(header["objective"]), "be a number"),
         ("left_to_gain", _is_number_or_none(header["left_to_gain"]), "be a number"),
@@ -223,7 +227,7 @@ def _check_header(header: dict[str, Any]) -> None:
 
 
 def _known() -> dict[str, Family]:
-    """The families whose classes a file may name: it cannot ask for any other."""
+    """Map the classes that a file may name to their families."""
     return {one.class_name: one for one in families()}
 
 
@@ -240,12 +244,12 @@ def _are_stages(value: Any) -> bool:
 
 
 def _is_stage(name: Any = None, measure: Any = None, n_passes: Any = None, *more: Any) -> bool:
-    named = isinstance(name, str) and len(name) <= LONGEST and measure in [*Measure]
+    named = isinstance(name, str) and len(name) <= LONGEST_STAGE_NAME and measure in [*Measure]
     return named and _is_whole(n_passes) and n_passes > 0 and not more
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:
-    """All whole numbers in what JSON gave."""
+    """Yield all whole numbers in a value from JSON."""
     if isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _whole_numbers(part)
@@ -254,7 +258,7 @@ def _whole_numbers(value: Any) -> Iterator[int]:
 
 
 def _check_work(estimator: LatentModel) -> None:
-    """Refuse hyper-parameters that would keep whoever uses the model waiting without end."""
+    """Refuse hyper-parameters with which using the model would take for ever."""
     names, most = estimator._most_work
     asked = math.prod(int(getattr(estimator, name)) for name in names)
     if asked > most:
@@ -265,7 +269,7 @@ def _check_work(estimator: LatentModel) -> None:
 
 
 def _history(tensors: dict[str, np.ndarray]) -> np.ndarray:
-    """The objectives of all passes, taken out of the tensors."""
+    """Take the objectives of all passes out of the tensors."""
     history = tensors.pop("history", None)
     if history is None or history.dtype != np.float64 or history.ndim != 1 or not np.isfinite(history).all():
         raise ModelFileError("'history' must be a list of finite numbers")
@@ -273,7 +277,7 @@ def _history(tensors: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _table(stages: list[tuple[str, str, int]], history: np.ndarray) -> np.ndarray:
-    """What `history_table_` was: the objectives of all passes, with the stages that they are of."""
+    """Rebuild `history_table_`: the objectives of all passes, with their stages."""
     if sum(n for _, _, n in stages) != len(history):
         raise ModelFileError(f"the stages do not have the {len(history)} passes of the history")
     kinds = [(name, measure) for name, measure, n in stages for _ in range(n)]
@@ -281,7 +285,7 @@ def _table(stages: list[tuple[str, str, int]], history: np.ndarray) -> np.ndarra
 
 
 def _check(arrays: dict[str, np.ndarray], estimator: LatentModel) -> None:
-    """Hold the arrays to what the class would have written for these hyper-parameters."""
+    """Check the arrays against shapes, types and ranges of the class with these hyper-parameters."""
     for name, shape in estimator._shapes().items():
         array = arrays[name]
         kind = np.dtype(bool if name in estimator._flags else np.int32 if name in estimator._whole else np.float64)
@@ -301,7 +305,7 @@ def _check_finite(name: str, array: np.ndarray, estimator: LatentModel) -> None:
 
 
 def _flatten(params: Any) -> dict[str, np.ndarray]:
-    """Fields of a Params module by name; the arrays of a tuple field by name and number."""
+    """Return fields of a Params module by name; the arrays of a tuple field by name and number."""
     arrays: dict[str, np.ndarray] = {}
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
@@ -313,7 +317,7 @@ def _flatten(params: Any) -> dict[str, np.ndarray]:
 
 
 def _unflatten(cls: type, arrays: dict[str, np.ndarray]) -> Any:
-    """The inverse of `_flatten`; complains of arrays that are missing, left over or of no number of dimensions."""
+    """Undo `_flatten`; an error names arrays that are missing or left over."""
     template: Any = object.__new__(cls)
     left = dict(arrays)
     for field in dataclasses.fields(cls):
@@ -333,7 +337,7 @@ def _unflatten(cls: type, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def plain(name: str, value: Any) -> Any:
-    """A hyper-parameter as JSON can hold it."""
+    """Turn a hyper-parameter into what JSON can hold."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, type | np.dtype):
@@ -352,7 +356,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def _unplain(value: Any) -> Any:
-    """The inverse of `plain`; a list comes back as a tuple."""
+    """Undo `plain`; a list comes back as a tuple."""
     if isinstance(value, list):
         return tuple(value)
     return {name: _unplain(part) for name, part in value["items"]} if isinstance(value, dict) else value

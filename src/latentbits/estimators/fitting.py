@@ -69,7 +69,7 @@ class Fitting(WithCallbacks, Settings):
             ends with the bits that it would have had.
         engine : "dask" or None
             "dask" has the workers of the active `distributed.Client` learn from tables in memory and from .npy and
-            .zarr files, too; without a client, spawned processes of its own, one for each core.  None goes by the kind
+            .zarr files, too; without a client, it spawns processes, one for each core.  None goes by the kind
             of X.
         X_val : array-like of shape (n_validation_rows, n_columns) or None
             Rows that are not learned from, for early stopping: learning ends when they gain no more, and the point is
@@ -83,6 +83,7 @@ class Fitting(WithCallbacks, Settings):
         self._validate_params()
         self._given_dtype()
         self.__dict__.pop("params_", None)  # an estimator whose fit fails is not fitted
+        # rows, weights and held-out rows as engines
         weights, unit = self._in_rows(X, sample_weight)
         with workers(engine) as n_workers:
             rows = self._open_for(n_workers, X, weights)
@@ -100,6 +101,7 @@ class Fitting(WithCallbacks, Settings):
             ):
                 if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
                     dtype = DOUBLE
+                # learn, and once more in float64 where rounding turns out to cost too much
                 seconds = self._learn(rows, seed, dtype, self.max_time)
                 lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
                 if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
@@ -128,7 +130,7 @@ class Fitting(WithCallbacks, Settings):
         return True
 
     def _in_rows(self, X: Any, sample_weight: Any) -> InRows:
-        """The weights to learn with, and their unit, which stays the user's where there is a prior."""
+        """Return the weights to learn with, and their unit, which stays the user's where there is a prior."""
         weights = open_weights(sample_weight, None, X)
         return InRows(weights, 1.0) if self._has_prior else in_rows(weights)
 
@@ -162,7 +164,7 @@ class Fitting(WithCallbacks, Settings):
         return any(getattr(stage, "stops_early", False) for stage in self._model_for(rows).stages)
 
     def _held_out_share(self) -> float:
-        """Share of the rows that is held out for early stopping where X_val is not given."""
+        """Return the share of the rows that is held out for early stopping where X_val is not given."""
         return 0.0
 
     def _open_for(self, n_workers: int | None, X: Any, sample_weight: Any) -> Engine:
@@ -205,7 +207,7 @@ class Fitting(WithCallbacks, Settings):
         return result.seconds - (seconds_waited() - waited)
 
     def _dtype_of_rows(self, dtype: np.dtype) -> Callable[[float], np.dtype]:
-        """A function from the number of rows to their precision in learning; `dtype` is that of very many."""
+        """Return a function from the number of rows to their precision in learning; `dtype` is that of very many."""
         return lambda n: DOUBLE if self._may_widen(dtype) and n <= self._double_rows else dtype
 
     def _warn_of_rounding(self, engine: Engine, lost: float) -> None:

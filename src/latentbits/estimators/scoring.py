@@ -39,7 +39,7 @@ class Scoring(Answers):
     """Estimator that computes log-likelihoods."""
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """log p(x) of each row, in nats; missing bits are marginalised.
+        """Compute log p(x) of each row, in nats; missing bits are marginalised.
 
         Parameters
         ----------
@@ -64,14 +64,14 @@ class Scoring(Answers):
         return np.asarray(rows.value, np.float64)
 
     def _lazy_scores(self, engine: DaskEngine) -> Any:
-        """log p(x) of each row as a Dask array; in float64 where float32 is too coarse for some row."""
+        """Compute log p(x) of each row as a Dask array; in float64 where float32 is too coarse for some row."""
         model, dtype = self._fitted(), self._dtype_for(engine)
         dtypes = (dtype, DOUBLE) if self._may_widen(dtype) else (dtype,)
         passes = [(self._layout(one), self._given(one)) for one in dtypes]
         return lazy_scores(self._likelihood(model), model.rounding is not None, engine, passes)
 
     def log_likelihoods(self, X: Any) -> LogLikelihood:
-        """log p(x) of each row with its standard error, and the error that all rows share.
+        """Compute log p(x) of each row with its standard error, and the error that all rows share.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class Scoring(Answers):
         return Partial(_with_rounding, callable_tree(model.log_likelihood), callable_tree(model.rounding))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean of `score_samples`: nats per row, the larger the better.
+        """Compute the mean of `score_samples`: nats per row, the larger the better.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Scoring(Answers):
     def log_likelihood(
         self, X: Any, return_error: bool = False, sample_weight: Any = None
     ) -> float | tuple[float, float]:
-        """Log-likelihood of a table: the sum over its rows, in nats.
+        """Compute the log-likelihood of a table: the sum over its rows, in nats.
 
         Parameters
         ----------

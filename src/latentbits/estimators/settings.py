@@ -129,14 +129,14 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
 
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
-        """Shapes of the parameters by name, None for a free length; a model file must have them."""
+        """Return the shapes of the parameters by name, None for a free length; a model file must have them."""
 
     def _params_type(self) -> type:
-        """The pytree of the parameters, for these hyper-parameters."""
+        """Return the pytree of the parameters, for these hyper-parameters."""
         return self._params_class
 
     def _extra(self) -> dict[str, Any]:
-        """Entries of a model file beside parameters and hyper-parameters, as JSON can hold them."""
+        """Return entries of a model file beside parameters and hyper-parameters, as JSON can hold them."""
         return {}
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
@@ -187,7 +187,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         return dtype
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
-        """Nats that a row would lose on average, as far as can be known before there are parameters."""
+        """Return nats that a row would lose on average, as far as can be known before there are parameters."""
         return 0.0
 
     def _rounding_of(self, engine: Engine, dtype: np.dtype) -> Powers:

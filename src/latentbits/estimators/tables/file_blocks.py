@@ -1,4 +1,4 @@
-"""Files of rows as a Dask array: whoever computes a block reads its rows."""
+"""Files of rows as a Dask array: the process that computes a block reads its rows."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def is_dask(X: Any) -> bool:
 
 
 def library_of(X: Any) -> str | None:
-    """The name of the library, "pandas" or "polars", where X is a frame of theirs."""
+    """Return the name of the library, "pandas" or "polars", where X is a frame of theirs."""
     library = type(X).__module__.partition(".")[0]
     return library if library in ("pandas", "polars") and hasattr(X, "columns") else None
 

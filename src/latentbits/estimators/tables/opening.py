@@ -63,6 +63,7 @@ def open_rows(
         Whether the engine may hold lists of ones, where a sparse matrix has few ones and nothing missing.
     """
     encode: Encode = encode_reals if real else partial(encode_bits, binarize=binarize)
+    # what is not in memory has engines that read it block by block
     if are_paths(X):
         X = open_files(X)
     if isinstance(X, RowFiles):
@@ -76,6 +77,7 @@ def open_rows(
             f"X is a {type(X).__name__}, which can be read only once, but learning reads the rows many times. Pass the "
             "function that makes it: fit(lambda: batches())."
         )
+    # all else is checked as scikit-learn does
     refuse_wrapped(X)
     X = with_nan(X)
     on_disk = isinstance(X, np.memmap)  # too large to read at once: values are checked slice by slice
@@ -96,6 +98,7 @@ def open_rows(
         raise holds_infinity(X, error) from error
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
+    # what is too large stays on the disk or sparse; the rest is encoded at once
     if on_disk:
         return _open_slices(X, names, encode)
     if sparse and not real and is_sparse(checked):
@@ -247,7 +250,7 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
             "the iterator inside the function."
         )
     del second
-    begun = read_ahead(lambda: _with_place(first))  # a thread of its own runs all of a generator
+    begun = read_ahead(lambda: _with_place(first))  # one thread runs all of a generator
     peek = next(begun, None)
     if peek is None:
         raise DataError("X gives no batches, but learning needs at least one row.")

@@ -22,14 +22,14 @@ __all__ = ["InRows", "in_rows", "open_weights", "weighted"]
 
 # The largest weight.  Rows are summed in float32, which ends at 1e-38 and 1e38: between these bounds there is room for
 # squares, and for 1e8 rows.
-LEAST, MOST = 1e-15, 1e15
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-15, 1e15
 # Weights are taken for multiples of counts if no count is above the first, if there are no more different ones than the
 # second, and if the least is one of the first ten counts: those of a survey, given to two digits, are no counts.
-MOST_COUNTED, MOST_DIFFERENT, MOST_UNITS = 1e9, 1000, 10
+LARGEST_COUNT, MOST_DIFFERENT_COUNTS, LARGEST_LEAST_COUNT = 1e9, 1000, 10
 # Other weights are multiples of this part of their mean: sums of 2e6 of them are exact in float64, in any order, and
 # the rounding of what they all were multiplied by leaves no trace.
-GRID = 2.0**-32
-ROUNDED = 1e-14  # by so much, relatively, a multiple of a count may miss it: two roundings in float64 cost 4e-16
+GRID_SHARE = 2.0**-32
+RELATIVE_ROUNDING = 1e-14  # by which a multiple may miss a count: two roundings in float64 cost 4e-16
 
 
 class InRows(NamedTuple):
@@ -40,7 +40,7 @@ class InRows(NamedTuple):
 
 
 def in_rows(weights: np.ndarray | None) -> InRows:
-    """Weights in a unit of their own, the same whatever they all are multiplied by.
+    """Return weights in a unit of their own, the same whatever they all are multiplied by.
 
     Counts of rows, and multiples of them, are as small whole numbers as can be; others have a mean of 1 where they are
     not 0.
@@ -56,7 +56,7 @@ def in_rows(weights: np.ndarray | None) -> InRows:
     unit = _unit_of_counts(counting)
     if unit is None:
         unit = float(counting.mean())
-        return InRows(np.rint(weights / unit / GRID) * GRID, unit)
+        return InRows(np.rint(weights / unit / GRID_SHARE) * GRID_SHARE, unit)
     return InRows(np.rint(weights / unit), unit)
 
 
@@ -64,17 +64,17 @@ def _unit_of_counts(weights: np.ndarray) -> float | None:
     """Find what counts of rows were multiplied by to give these weights; None where they are no counts."""
     if np.array_equal(weights, np.rint(weights)):
         unit = float(np.gcd.reduce(weights.astype(np.int64)))
-        return unit if weights.max() <= MOST_COUNTED * unit else None
+        return unit if weights.max() <= LARGEST_COUNT * unit else None
     different = np.unique(weights)
-    if len(different) > MOST_DIFFERENT or different[-1] > MOST_COUNTED * different[0]:
+    if len(different) > MOST_DIFFERENT_COUNTS or different[-1] > LARGEST_COUNT * different[0]:
         return None
-    counts = np.outer(np.arange(1, MOST_UNITS + 1), different / different[0])
-    whole = np.all(np.abs(counts - np.rint(counts)) <= ROUNDED * counts, axis=1)
+    counts = np.outer(np.arange(1, LARGEST_LEAST_COUNT + 1), different / different[0])
+    whole = np.all(np.abs(counts - np.rint(counts)) <= RELATIVE_ROUNDING * counts, axis=1)
     return float(different[0] / (1 + np.argmax(whole))) if whole.any() else None
 
 
 def weighted(engine: Engine, sample_weight: Any, X: Any = None) -> Engine:
-    """The rows of an engine with their weights; those that do not count are left out where they are in memory."""
+    """Cut the rows of an engine with their weights; those that do not count are left out where they are in memory."""
     n_rows = len(engine.table) if isinstance(engine, MemoryEngine) else getattr(engine, "n_rows", None)
     weights = open_weights(sample_weight, n_rows, X)
     if weights is not None and isinstance(engine, SparseEngine) and not weights.all():
@@ -89,7 +89,7 @@ def weighted(engine: Engine, sample_weight: Any, X: Any = None) -> Engine:
 
 
 def open_weights(sample_weight: Any, n_rows: int | None, X: Any = None) -> np.ndarray | None:
-    """How often each of so many rows, those of X, counts, as float64; None for once each.
+    """Open the weights of the rows of X as float64; None where each counts once.
 
     The rows of a stream, None, are counted when they are read.
     """
@@ -117,10 +117,10 @@ def open_weights(sample_weight: Any, n_rows: int | None, X: Any = None) -> np.nd
         raise DataError(f"sample_weight must not be negative; that of row {row} is {weights[row]:g}")
     if not weights.any():
         raise DataError("sample_weight is zero for all rows: at least one must count")
-    if not LEAST <= weights.max() <= MOST:
+    if not SMALLEST_WEIGHT <= weights.max() <= LARGEST_WEIGHT:
         raise DataError(
-            f"the largest sample_weight is {weights.max():.3g}, and must be between {LEAST:g} and {MOST:g}: it says "
-            "how often a row counts, so divide all of them by their mean"
+            f"the largest sample_weight is {weights.max():.3g}, and must be between {SMALLEST_WEIGHT:g} and "
+            f"{LARGEST_WEIGHT:g}: it says how often a row counts, so divide all of them by their mean"
         )
     return weights
 

@@ -44,16 +44,16 @@ from latentbits.reports.summaries.reports import reports_of
 
 __all__ = ["Explored", "explore"]
 
-MOST_FOR_MAP = 20_000  # rows that the map is learned from
-CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 200  # of very many columns fewer rows
-WIDE_CELLS_FOR_MAP = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
+MOST_MAP_ROWS = 20_000  # rows that the map is learned from
+MAP_CELLS, FEWEST_MAP_ROWS = 2**24, 200  # of very many columns fewer rows
+WIDE_MAP_CELLS = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
 FEW_COLUMNS, MISSING = 64, 255  # of more columns hardly any rows are equal, and pairs of columns are thousands
-FOR_MODELS = (
+MODELS_TIME_SHARE = (
     1 / 3
 )  # of the budget, at least, for the comparison; the map may take half, and placing rows on it the rest
-LEAST_FOR_MAPS = 1.0  # seconds: with less, several maps are not compared with one
-FOR_REFITS = 0.2  # of the time for models, to fit those that were chosen to all rows
-MOST_GUESSED = 500  # unseen rows of which a part is hidden
+LEAST_MAPS_SECONDS = 1.0  # seconds: with less, several maps are not compared with one
+REFITS_TIME_SHARE = 0.2  # of the time for models, to fit those that were chosen to all rows
+MOST_GUESSED_ROWS = 500  # unseen rows of which a part is hidden
 
 
 @dataclass(frozen=True)
@@ -212,15 +212,15 @@ def explore(
         where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
         several, maps = None, None
         if n_maps > 1:
-            until = None if budget is None else began + (1 - FOR_MODELS) * budget
+            until = None if budget is None else began + (1 - MODELS_TIME_SHARE) * budget
             like = model if maps_asked(model) == n_maps else mapped
             several, gain = _fit_maps(given, clone(like).set_params(n_maps=n_maps), until, random_state, tell)
             maps = maps_of(name_of(several), several, shown.values, shown.weights, n_lines, gain)
-        left = None if budget is None else max(FOR_MODELS * budget, budget - (time.perf_counter() - began))
+        left = None if budget is None else max(MODELS_TIME_SHARE * budget, budget - (time.perf_counter() - began))
         found = search(
             given.values,
             asked,
-            budget=None if left is None else (1 - FOR_REFITS) * left,
+            budget=None if left is None else (1 - REFITS_TIME_SHARE) * left,
             random_state=random_state,
             real=given.real,
             report=fitting,
@@ -269,13 +269,13 @@ def _fit_maps(
     values, weights = _to_learn_maps_from(given, seed)
 
     def limited(n_maps: int) -> Any:
-        left = None if until is None else max((until - time.perf_counter()) / 2, LEAST_FOR_MAPS)
+        left = None if until is None else max((until - time.perf_counter()) / 2, LEAST_MAPS_SECONDS)
         return clone(estimator).set_params(n_maps=n_maps, random_state=seed, max_time=left)
 
     tell(f"fitting {name_of(estimator)}")
     n_maps, own = estimator.n_maps, (values, weights) if given.real else _each_once(values, weights)
     several = fit_copy(limited(n_maps), *own).set_params(max_time=None)
-    if until is not None and until - time.perf_counter() < 2 * LEAST_FOR_MAPS:
+    if until is not None and until - time.perf_counter() < 2 * LEAST_MAPS_SECONDS:
         return several, None
     tell("comparing them with one map")
     try:
@@ -301,8 +301,8 @@ def _rows_for_map(n_columns: int) -> int:
     >>> _rows_for_map(64), _rows_for_map(1500), _rows_for_map(5000)
     (20000, 11184, 209)
     """
-    cells = WIDE_CELLS_FOR_MAP if n_columns > WIDE else CELLS_FOR_MAP
-    return min(MOST_FOR_MAP, max(FEWEST_FOR_MAP, cells // n_columns))
+    cells = WIDE_MAP_CELLS if n_columns > WIDE else MAP_CELLS
+    return min(MOST_MAP_ROWS, max(FEWEST_MAP_ROWS, cells // n_columns))
 
 
 def _models(
@@ -435,7 +435,7 @@ def _guesses(given: Given, found: Search, seed: int | None) -> Guesses | None:
     best = found.fitted[found.sound[0].name] if found.sound else None
     if not hasattr(best, "complete"):
         return None
-    unseen = found.unseen[:MOST_GUESSED]
+    unseen = found.unseen[:MOST_GUESSED_ROWS]
     others = np.setdiff1d(given.counting, found.unseen)[: _rows_for_map(given.values.shape[1])]
     rows, known = (_in_units(_dense(given.values[numbers]), found) for numbers in (unseen, others))
     average = mean_seen(known, weights_of(given.weights, others))

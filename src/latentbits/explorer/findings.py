@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from latentbits.choosing.real_tables import median
 from latentbits.estimators.families import family
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
-from latentbits.explorer.meanings import felt, in_words, telling
+from latentbits.explorer.meanings import PLACE_DECIMALS, felt, in_words, telling
 from latentbits.explorer.together import Together
 from latentbits.reports.numbers import percent, with_error
 from latentbits.reports.summaries.records import Gallery, Tree
@@ -18,16 +18,15 @@ from latentbits.reports.trees import edges_of, touching
 
 __all__ = ["findings", "headline", "is_sure", "neighbours_alike"]
 
-SURE = 2.0  # standard errors from which a difference counts
+SURE_ERRORS = 2.0  # standard errors from which a difference counts
 SURE_BITS = 10.0  # of all rows together
-SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
-SURE_OF_PAIRS = 1e-4  # chance of so much correlation where all columns are independent
+SURE_ERRORS_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
+SURE_P_OF_PAIRS = 1e-4  # chance of so much correlation where all columns are independent
 MOST_RIVALS = 2
-WITHIN_REACH = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
-WORTH_TELLING = 0.01  # of the hidden cells, that a model guesses better than the average row
+NEAR_BITS_SHARE = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
+LEAST_BETTER_GUESSED_SHARE = 0.01  # of the hidden cells, that a model guesses better than the average row
 MOST_NEIGHBOURS = 5000  # rows of which the neighbours are looked at
 N_SHUFFLES = 100  # of labels, to see what chance does
-PLACES_APART = 6  # decimals in which places differ
 
 
 def headline(
@@ -100,7 +99,7 @@ def is_sure(models: Sequence[ModelRow]) -> bool:
     alone = _alone(models)
     if alone is None or alone.behind * alone.n_rows < SURE_BITS:
         return False
-    return alone.behind - alone.by_shares > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
+    return alone.behind - alone.by_shares > SURE_ERRORS_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
 
 
 def _best(models: Sequence[ModelRow], table: Table, unfinished: Sequence[ModelRow], together: Together | None) -> str:
@@ -136,7 +135,7 @@ def _best(models: Sequence[ModelRow], table: Table, unfinished: Sequence[ModelRo
 
 
 def _go_together(together: Together | None) -> bool:
-    return together is not None and together.p < SURE_OF_PAIRS
+    return together is not None and together.p < SURE_P_OF_PAIRS
 
 
 def _in_pairs(together: Together, table: Table) -> str:
@@ -157,7 +156,9 @@ def _closest(models: Sequence[ModelRow]) -> str:
 
 
 def _rivals(models: Sequence[ModelRow]) -> str:
-    close = [m for m in models[1:] if not family(m.family).alone and m.behind <= SURE * np.nan_to_num(m.behind_error)]
+    close = [
+        m for m in models[1:] if not family(m.family).alone and m.behind <= SURE_ERRORS * np.nan_to_num(m.behind_error)
+    ]
     if not close:
         return ""
     return f" ({_and([_called(model) for model in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
@@ -170,7 +171,7 @@ def _cut_off(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> str:
         its, was = ("its fit", "is") if len(ahead) == 1 else ("their fits", "are")
         return f" {told[0].upper()}{told[1:]} {was} ahead so far, but {its} had not converged."
     near = [
-        model for model in unfinished if models and model.bits - models[0].bits <= WITHIN_REACH * abs(models[0].bits)
+        model for model in unfinished if models and model.bits - models[0].bits <= NEAR_BITS_SHARE * abs(models[0].bits)
     ]
     if not near:
         return ""
@@ -254,7 +255,7 @@ def _most(spread: np.ndarray, table: Table, words: str) -> str:
 
 
 def _guesses(guesses: Guesses | None, real: bool) -> str:
-    if guesses is None or not guesses.right - (0.0 if real else guesses.right_alone) >= WORTH_TELLING:
+    if guesses is None or not guesses.right - (0.0 if real else guesses.right_alone) >= LEAST_BETTER_GUESSED_SHARE:
         return ""
     text = f"With {guesses.hidden} of an unseen row hidden, it"
     if real:
@@ -303,7 +304,7 @@ def _neighbours(labels: Labels, means: np.ndarray) -> str:
     chance = float(by_chance.mean())
     numbers = f"the row nearest to a row has the same {labels.name} {percent(float(alike[0]))} of the time, "
     numbers += f"{percent(chance)} by chance"
-    if alike[0] - chance <= SURE * by_chance.std():
+    if alike[0] - chance <= SURE_ERRORS * by_chance.std():
         return f"The map does not tell rows apart by {labels.name}: {numbers}."
     return f"On the map rows lie together by {labels.name}, which no model was told: {numbers}."
 
@@ -323,7 +324,7 @@ def neighbours_alike(means: np.ndarray, *labellings: np.ndarray) -> np.ndarray:
     >>> neighbours_alike(np.zeros((4, 1)), np.array([0, 0, 0, 1])).tolist()
     [0.5]
     """
-    places, where, sizes = np.unique(np.round(means, PLACES_APART), axis=0, return_inverse=True, return_counts=True)
+    places, where, sizes = np.unique(np.round(means, PLACE_DECIMALS), axis=0, return_inverse=True, return_counts=True)
     where = where.reshape(-1)  # NumPy 2.0 gives it two axes
     shared, beside = sizes[where] > 1, where
     if len(places) > 1:

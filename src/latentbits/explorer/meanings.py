@@ -21,14 +21,14 @@ from latentbits.reports.summaries.records import Gallery
 
 __all__ = ["axis_title", "colouring", "felt", "in_words", "meanings_of", "poles_of", "strength", "telling"]
 
-SURE = 0.01  # adjusted p below which a meaning is told
-WORTH_TELLING = {"rank correlation": 0.3, "AUC": 0.7, "eta squared": 0.1}
+MOST_P = 0.01  # adjusted p below which a meaning is told
+LEAST_EFFECT = {"rank correlation": 0.3, "AUC": 0.7, "eta squared": 0.1}
 FEWEST_ROWS = 8  # that a test is made of
 FEWEST_OF_A_KIND = 5
-FEW_ROWS = 30  # below which chances come from shuffled labels
+FEWEST_ROWS_BY_FORMULA = 30  # below which chances come from shuffled labels
 N_SHUFFLES = 99_999
 SHUFFLED_CELLS = 2**20  # at a time
-PLACES_APART = 6  # decimals in which rows differ; in more they do by rounding
+PLACE_DECIMALS = 6  # decimals in which rows differ; in more they do by rounding
 MOST_POLES = 3  # columns at each end of an axis
 ONES = "how many ones a row has"
 
@@ -57,7 +57,7 @@ def meanings_of(table: Table, where: Map | None, galleries: Sequence[Gallery]) -
     said = [
         replace(found, p=float(p))
         for found, p in zip(made, adjusted(np.array([found.p for found in made]), "holm"))
-        if p < SURE and abs(found.value) >= WORTH_TELLING[found.measure]
+        if p < MOST_P and abs(found.value) >= LEAST_EFFECT[found.measure]
     ]
     return tuple(sorted(said, key=strength, reverse=True))
 
@@ -170,7 +170,7 @@ def _tested(labels: Labels, where: Map | None, galleries: Sequence[Gallery]) -> 
         rows = _rows_of(labels, n)
         if len(rows) < FEWEST_ROWS:
             continue
-        places = np.round(np.column_stack([scale.values[rows] for scale in scales]), PLACES_APART)
+        places = np.round(np.column_stack([scale.values[rows] for scale in scales]), PLACE_DECIMALS)
         varying = np.flatnonzero(np.ptp(places, axis=0) > 0)
         if len(varying) == 0:
             continue
@@ -194,7 +194,7 @@ def _of_numbers(labels: Labels, numbers: np.ndarray, scales: Sequence[Scale], ra
     own = stats.rankdata(numbers)[:, None]
     n, unit, label = len(own), _unit(ranks), _unit(own)
     rho = np.clip(label[:, 0] @ unit, -1, 1)
-    if n < FEW_ROWS:
+    if n < FEWEST_ROWS_BY_FORMULA:
         p = _by_shuffling(label, unit)
     else:
         t = rho * np.sqrt((n - 2) / np.maximum(1 - np.square(rho), 1e-300))
@@ -208,7 +208,7 @@ def _of_kinds(labels: Labels, codes: np.ndarray, scales: Sequence[Scale], ranks:
     n, k, unit = len(codes), len(there), _unit(ranks)
     counts = np.bincount(codes)
     explained = np.array([np.sum(np.square(np.bincount(codes, one)) / counts) for one in unit.T])
-    if n < FEW_ROWS:
+    if n < FEWEST_ROWS_BY_FORMULA:
         p = _by_shuffling((codes[:, None] == np.arange(k)) / np.sqrt(counts), unit)
     else:
         p = _at_least(stats.chi2.sf((n - 1) * explained, k - 1), codes, ranks)
@@ -258,7 +258,7 @@ def _by_shuffling(label: np.ndarray, unit: np.ndarray) -> np.ndarray:
 
 def _at_least(p: np.ndarray, label: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """Chances by formula, where small no less than they can be."""
-    least = [_least_chance(label, rank) if one < SURE else 0.0 for one, rank in zip(p, ranks.T)]
+    least = [_least_chance(label, rank) if one < MOST_P else 0.0 for one, rank in zip(p, ranks.T)]
     return np.maximum(p, least)
 
 

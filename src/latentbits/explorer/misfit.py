@@ -11,10 +11,10 @@ __all__ = ["misfit_of"]
 LOG_2 = float(np.log(2))
 MOST_ROWS = 100  # that are named
 MOST_CELLS = 2**25  # looked at, in a second or two; of more rows the first are taken, which are a random sample
-CHUNK = 2**18  # cells at once, that stay near the processor
-SURPRISING = 0.1  # P of a cell given the others, as beside the map
-FAR = 1.6448536  # standard deviations, that a Gaussian number is off with this chance
-N_ODD = 3  # cells of such a row that are named
+CHUNK_CELLS = 2**18  # cells at once, that stay near the processor
+SURPRISING_P = 0.1  # P of a cell given the others, as beside the map
+FAR_SDS = 1.6448536  # standard deviations, that a Gaussian number is off with this chance
+N_ODD_CELLS = 3  # cells of such a row that are named
 
 
 def misfit_of(where: Map, values: np.ndarray, weights: np.ndarray | None = None) -> Misfit:
@@ -30,7 +30,7 @@ def misfit_of(where: Map, values: np.ndarray, weights: np.ndarray | None = None)
     n = min(len(values), max(MOST_CELLS // d, 1))
     counts = np.ones(n) if weights is None else np.asarray(weights[:n], np.float64)
     per_row, sums = np.empty((n, 5)), np.zeros((4, d))
-    step = max(CHUNK // d, 1)
+    step = max(CHUNK_CELLS // d, 1)
     for start in range(0, n, step):
         part = slice(start, min(start + step, n))
         cells, own = np.asarray(values[part], np.float32), counts[part]
@@ -75,7 +75,7 @@ def _told_by_others(where: Map, part: slice | np.ndarray, cells: np.ndarray) -> 
         rest = np.log1p(np.exp(-np.abs(log_odds))) / LOG_2
         rare = rest + np.abs(log_odds) / LOG_2  # cost of the less likely bit
         m = np.exp2(-rare)
-        counts, met = m < SURPRISING, log_odds < 0
+        counts, met = m < SURPRISING_P, log_odds < 0
         cost = np.where(met, rare, rest)
         expected = np.where(counts, m * rare, 0.0)
         return cost, met * counts * rare, expected, expected * (rare - expected), met & counts, m * counts
@@ -85,14 +85,14 @@ def _told_by_others(where: Map, part: slice | np.ndarray, cells: np.ndarray) -> 
     square = (cells - a) ** 2 / left / where.noise
     cost = _gaussian(where.noise / left) + (square - 1) / 2 / LOG_2
     none = 0 * cells
-    return cost, square / 2 / LOG_2, 0.5 / LOG_2 + none, 0.5 / LOG_2**2 + none, square > FAR**2, SURPRISING + none
+    return cost, square / 2 / LOG_2, 0.5 / LOG_2 + none, 0.5 / LOG_2**2 + none, square > FAR_SDS**2, SURPRISING_P + none
 
 
 def _oddest(where: Map, rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Columns (r, c) in which rows are most surprising; and P(what was observed), or standard deviations off."""
     cost, against, *_ = _told_by_others(where, rows, np.asarray(values[rows], np.float64))
     key = cost if where.noise is None else against
-    columns = np.argsort(np.where(np.isnan(key), np.inf, -key), axis=1, kind="stable")[:, :N_ODD]
+    columns = np.argsort(np.where(np.isnan(key), np.inf, -key), axis=1, kind="stable")[:, :N_ODD_CELLS]
     much = np.take_along_axis(key, columns, axis=1)
     return columns, 2.0**-much if where.noise is None else np.sqrt(2 * LOG_2 * much)
 

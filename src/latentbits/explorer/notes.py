@@ -12,9 +12,9 @@ from latentbits.reports.summaries.records import Gallery, Layer
 
 __all__ = ["how_compared", "told_budget", "tried", "with_note"]
 
-NOTHING = 0.005  # weights below it are shown as 0.00
-ALIKE = 0.05  # of the largest weight: causes that differ by no more in any column are one
-MORE_TIME = 5  # times the budget, which is proposed where it was too short
+LEAST_WEIGHT_SHOWN = 0.005  # weights below it are shown as 0.00
+ALIKE_SHARE = 0.05  # of the largest weight: causes that differ by no more in any column are one
+TIMES_BUDGET = 5  # times the budget, which is proposed where it was too short
 
 NOT_CONVERGED = "This fit had not converged: what it shows may change."
 
@@ -27,7 +27,7 @@ def with_note(gallery: Gallery, converged: bool) -> Gallery:
             notes.append("No two columns have more in common than chance would give.")
         return replace(gallery, note=" ".join(notes))
     layer = gallery.layers[0]
-    if _differences(gallery.kind, layer) < NOTHING:
+    if _differences(gallery.kind, layer) < LEAST_WEIGHT_SHOWN:
         same = "all kinds are the same" if gallery.kind == "probability" else "all weights are about 0"
         notes.append(f"Its {len(layer.names)} {layer.title.lower()} carry nothing: {same}.")
         return replace(gallery, layers=(), note=" ".join(notes))
@@ -48,7 +48,7 @@ def _are_alike(kind: str, layer: Layer) -> bool:
     if kind == "probability" or len(layer.names) < 2 or np.isnan(layer.usage).any():
         return False
     weights = _as_shown(kind, layer)
-    return bool(np.max(np.ptp(weights, axis=0)) < ALIKE * np.max(np.abs(weights)))
+    return bool(np.max(np.ptp(weights, axis=0)) < ALIKE_SHARE * np.max(np.abs(weights)))
 
 
 def _as_shown(kind: str, layer: Layer) -> np.ndarray:
@@ -92,7 +92,7 @@ def tried(found: Search, budget: float | None, kept: bool) -> str:
         text = f"{len(found.families)} of {n_all} families were fitted; not fitted: {why_not}."
     if budget is None or not found.was_short:
         return text
-    more = MORE_TIME * budget
+    more = TIMES_BUDGET * budget
     resume = " --resume" if kept else ""
     return f"{text} The same command with --budget {told_budget(more)}{resume} (in Python budget={more:g}) " + (
         "would go on from here." if kept else "would go further."

@@ -15,8 +15,8 @@ from latentbits.reports.numbers import with_error
 __all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "maps_asked", "maps_of", "told"]
 
 MOST_MAPS = 12  # that a page shows beside each other
-HELD_OUT = 0.25  # of the rows, on which several maps are compared with one
-SURE = 3.0  # standard errors from which a difference is told as one
+HELD_OUT_SHARE = 0.25  # of the rows, on which several maps are compared with one
+SURE_ERRORS = 3.0  # standard errors from which a difference is told as one
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def maps_asked(model: Any) -> int:
 def gain_of(values: Any, one: Any, several: Any, weights: np.ndarray | None, seed: int | None) -> Gain:
     """Both estimators fitted to three quarters of the rows, and compared on the rest."""
     shuffled = np.random.default_rng(seed).permutation(values.shape[0])
-    n_unseen = max(1, round(HELD_OUT * len(shuffled)))
+    n_unseen = max(1, round(HELD_OUT_SHARE * len(shuffled)))
     unseen, seen = np.sort(shuffled[:n_unseen]), np.sort(shuffled[n_unseen:])
     own = weights_of(weights, unseen)
     row_bits, common, converged = {}, {}, {}
@@ -162,7 +162,7 @@ describe unseen rows better than one map was not measured: no time was left.'
         return f"{text} Whether they describe unseen rows better than one map cannot be told: a fit had not converged."
     by = with_error(abs(gain.fewer), gain.error, ".2f")
     need = f"For {gain.n_rows:,} unseen rows they need {gain.several:.2f} bits per row, and one map {gain.one:.2f}"
-    if not abs(gain.fewer) > SURE * gain.error:  # also where the error is not known
+    if not abs(gain.fewer) > SURE_ERRORS * gain.error:  # also where the error is not known
         more = "more" if gain.fewer < 0 else "fewer"
         return f"{text} {need}: no clear difference ({by} {more}), so one map may be all that there is."
     if gain.fewer < 0:

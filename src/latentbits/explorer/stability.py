@@ -12,7 +12,7 @@ from latentbits.reports.summaries.records import Gallery, Tree
 
 __all__ = ["alike", "axes_again", "axes_alike", "with_rounds"]
 
-FOUND = 0.9  # correlation over rows from which a cause of another fit is the same
+FOUND_CORRELATION = 0.9  # correlation over rows from which a cause of another fit is the same
 
 
 def with_rounds(gallery: Gallery, others: Sequence[Gallery]) -> Gallery:
@@ -28,7 +28,7 @@ def with_rounds(gallery: Gallery, others: Sequence[Gallery]) -> Gallery:
     if gallery.trees:
         return replace(gallery, trees=tuple(_tree_again(tree, others) for tree in gallery.trees))
     lowest = gallery.layers[0]
-    found = [alike(lowest.active, other.layers[0].active) >= FOUND for other in others]
+    found = [alike(lowest.active, other.layers[0].active) >= FOUND_CORRELATION for other in others]
     layer = replace(lowest, found_again=np.sum(found, axis=0), n_rounds=len(others))
     return replace(gallery, layers=(layer, *gallery.layers[1:]))
 
@@ -91,13 +91,13 @@ def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
         why = "the fits to parts of the rows had one trait" if len(rounds) else "no fit of traits to them has converged"
         return f"Whether other parts of the rows give the same axes cannot be told: {why}."
     match = np.array([axes_alike(means, theirs) for theirs in whole])
-    (first, second), m = (match >= FOUND).sum(axis=0).tolist(), len(whole)
+    (first, second), m = (match >= FOUND_CORRELATION).sum(axis=0).tolist(), len(whole)
     least, s = f"{np.floor(100 * match.min()) / 100:.2f}", "s" if m > 1 else ""
     if first == second == m:
         return f"The axes were found again in {m} of {m} round{s} (correlation of rows' places at least {least})."
     return (
         f"Trait 1 was found again in {first} of {m} round{s}, trait 2 in {second} of {m} (correlation of rows' places "
-        f"{FOUND} or more; the least is {least}): an axis that is not found again is not to be trusted."
+        f"{FOUND_CORRELATION} or more; the least is {least}): an axis that is not found again is not to be trusted."
     )
 
 

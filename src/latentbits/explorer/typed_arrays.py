@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["Arrays"]
 
 WIDTHS = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "f4": "<f4"}
-WORTH = 0.9  # of its size an array must have shrunk to, to be inflated in the browser
+MOST_DEFLATED_SHARE = 0.9  # of its size an array must have shrunk to, to be inflated in the browser
 
 
 class Arrays:
@@ -62,6 +62,6 @@ class Arrays:
     def _put(self, name: str, array: np.ndarray, head: dict[str, Any]) -> None:
         raw = array.tobytes()
         small = zlib.compress(raw, 9)
-        deflated = len(small) < WORTH * len(raw)
+        deflated = len(small) < MOST_DEFLATED_SHARE * len(raw)
         self.heads[name] = {**head, "deflated": deflated}
         self.texts[name] = base64.b64encode(small if deflated else raw).decode("ascii")

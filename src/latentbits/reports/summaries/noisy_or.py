@@ -23,8 +23,8 @@ from latentbits.reports.summaries.records import (
 __all__ = ["show", "summarize"]
 
 MOST_UNITS_SHOWN = 30  # lines of a table that is read on a screen; JSON has all
-MOST_CHILDREN_NAMED = 4  # as many as a line of 80 characters holds
-LEAST_STRENGTH_NAMED = 0.1  # 1 - exp(-w), a probability: units of the digits have hundreds of children below it
+MOST_CHILDREN_NAMED = 4  # so that a line stays within 80 characters
+LEAST_STRENGTH_NAMED = 0.1  # 1 - exp(-w): a child that one time in ten is turned on
 
 
 def summarize(model: Any, rows: Rows) -> Summary:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from latentbits.choosing.budget import Climb, Clock, Entrant, Split, SplitRows, new_entrant, split_rows, take_turns
-from latentbits.choosing.compare import Comparison, Entry, ranked, shared_error, standard_error, weights_of
+from latentbits.choosing.compare import weights_of
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
@@ -22,6 +22,7 @@ from latentbits.estimators.families import Rows, family, family_of
 from latentbits.estimators.families import families as all_families
 from latentbits.estimators.tables.validate import check_bits, check_observed, with_nan
 from latentbits.estimators.tables.weights import open_weights
+from latentbits.reports.comparison import Comparison, Entry, ranked, shared_error, standard_error
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 

@@ -34,7 +34,7 @@ def with_rounds(gallery: Gallery, others: Sequence[Gallery]) -> Gallery:
 
 
 def _tree_again(tree: Tree, others: Sequence[Gallery]) -> Tree:
-    """The tree, whose edges know in how many of the other fits they were found again, in whatever direction."""
+    """Add to the edges of a tree in how many of the other fits they were found again, in whatever direction."""
     columns = np.arange(len(tree.parents))
     found = np.zeros(len(columns), int)
     for other in others:
@@ -44,10 +44,10 @@ def _tree_again(tree: Tree, others: Sequence[Gallery]) -> Tree:
 
 
 def alike(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """How much each cause of ours (n, m) goes with its partner among theirs (n', k), over the rows that both have.
+    """Measure how much each cause of ours (n, m) goes with its partner among theirs (n', k), over rows that both have.
 
-    Each has one partner at most, so that together they are most alike.  What is on in one fit may be off in another,
-    and traits may point the other way: the sign of a correlation does not count.  A cause that never changes has none.
+    Each has one partner at most, so that together they are most alike.  A cause on in one fit may be off in another, and
+    traits may point the other way: the sign of a correlation does not count.  A cause that never changes has none.
 
     >>> ours = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
     >>> (alike(ours, 1 - ours[:, ::-1]) > 0.999).tolist()
@@ -63,7 +63,7 @@ def alike(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def axes_alike(means: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """How much each axis of a map (n, 2) goes with that of another fit (n', q), q at least 2, over the rows of both.
+    """Measure how much each axis of a map (n, 2) goes with that of another fit (n', q), q at least 2, over common rows.
 
     The likelihood fixes no rotation of the traits, so theirs are turned as a whole to lie on ours as well as they can
     (Procrustes), and an axis may point the other way.
@@ -80,7 +80,7 @@ def axes_alike(means: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
-    """In a sentence, whether the axes of a map (n, 2) were found in rounds: places (n', q) of rows by each fit.
+    """Say in a sentence whether the axes of a map (n, 2) were found in rounds: places (n', q) of rows by each fit.
 
     >>> places = np.random.default_rng(0).normal(size=(50, 2))
     >>> axes_again(places, [places, -places])
@@ -89,7 +89,7 @@ def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
     whole = [theirs for theirs in rounds if theirs.shape[1] > 1]
     if not whole:
         why = "the fits to parts of the rows had one trait" if len(rounds) else "no fit of traits to them has converged"
-        return f"Whether other parts of the rows give the same axes cannot be told: {why}."
+        return f"Whether other parts of the rows give the same axes is unknown: {why}."
     match = np.array([axes_alike(means, theirs) for theirs in whole])
     (first, second), m = (match >= FOUND_CORRELATION).sum(axis=0).tolist(), len(whole)
     least, s = f"{np.floor(100 * match.min()) / 100:.2f}", "s" if m > 1 else ""
@@ -102,7 +102,7 @@ def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
 
 
 def _standard(x: np.ndarray) -> np.ndarray:
-    """Centred columns of length 1; 0 where there is nothing but rounding."""
+    """Centre columns, and make their length 1; 0 where there is nothing but rounding."""
     x = x - x.mean(0)
     length = np.linalg.norm(x, axis=0)
     return np.divide(x, length, out=np.zeros_like(x), where=length > 1e-6 * np.sqrt(len(x)))

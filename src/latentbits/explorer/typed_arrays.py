@@ -32,12 +32,12 @@ class Arrays:
         self.texts: dict[str, str] = {}
 
     def add(self, name: str, values: np.ndarray, dtype: str) -> None:
-        """As numbers of one of the types in `WIDTHS`."""
+        """Add numbers of one of the types in `WIDTHS`."""
         array = np.ascontiguousarray(values, WIDTHS[dtype])
         self._put(name, array, {"dtype": dtype, "shape": list(array.shape)})
 
     def add_scaled(self, name: str, values: np.ndarray, dtype: str = "u2") -> None:
-        """As whole numbers between the least and the greatest of each column: value = low + step * number.
+        """Add whole numbers between the least and the greatest of each column: value = low + step * number.
 
         The error is at most half a step: 1/131070 of a column's range in two bytes, 1/510 in one.  Infinite numbers
         become the greatest or the least of their column, NaN its least; the page knows of missing cells otherwise.
@@ -55,7 +55,7 @@ class Arrays:
         self._put(name, array, {"dtype": dtype, "shape": list(x.shape), "low": low.tolist(), "step": step.tolist()})
 
     def add_bits(self, name: str, values: np.ndarray) -> None:
-        """Rows of bits, eight a byte, the first bit the highest; a row begins a byte."""
+        """Add rows of bits, eight a byte, the first bit the highest; a row begins a byte."""
         packed = np.packbits(np.asarray(values, bool), axis=1)
         self._put(name, packed, {"dtype": "bits", "shape": list(np.shape(values))})
 

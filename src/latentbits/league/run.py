@@ -257,7 +257,7 @@ def _scored(model: Any, X: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _error(rows: np.ndarray, common: float) -> float:
-    from latentbits.choosing.compare import standard_error
+    from latentbits.reports.comparison import standard_error
 
     return float(np.hypot(standard_error(rows), common))
 

@@ -16,7 +16,7 @@ FOUND_CORRELATION = 0.9  # correlation over rows from which a cause of another f
 
 
 def with_rounds(gallery: Gallery, others: Sequence[Gallery]) -> Gallery:
-    """The gallery, whose lowest causes know in how many of the other fits they were found again.
+    """Add to the lowest causes of a gallery in how many of the other fits they were found again.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def _tree_again(tree: Tree, others: Sequence[Gallery]) -> Tree:
 def alike(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     """Measure how much each cause of ours (n, m) goes with its partner among theirs (n', k), over rows that both have.
 
-    Each has one partner at most, so that together they are most alike.  A cause on in one fit may be off in another, and
-    traits may point the other way: the sign of a correlation does not count.  A cause that never changes has none.
+    Each has one partner at most, so that together they are most alike.  A cause on in one fit may be off in another,
+    and traits may point the other way: the sign of a correlation does not count.  A cause that never changes has none.
 
     >>> ours = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
     >>> (alike(ours, 1 - ours[:, ::-1]) > 0.999).tolist()

@@ -127,7 +127,7 @@ class Comparison(Report):
     def table(self) -> Table:
         """Make one row a model, the best first: bits per row, how far it is behind the best, and the seconds."""
         columns = {
-            "bits per row": measured(*zip(*((e.bits_per_row, e.error) for e in self.entries)), form=".3f"),
+            "bits per row": [Measured(e.bits_per_row, e.error, ".3f") for e in self.entries],
             "behind the best": [
                 Measured(e.behind, e.behind_error if e.behind else None, form=".3f") for e in self.entries
             ],

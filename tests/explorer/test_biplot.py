@@ -85,7 +85,7 @@ def test_intervals_that_cannot_be_told_are_said_to_be_none(show):
     assert f"How sure they are is not told: {why}." in page.locator("#loadings .about").inner_text()
     assert page.locator("#loadings path.whisker").count() == 0
     assert page.locator("#loadings .spot").count() == 24
-    assert "cannot be told" in page.locator("#axes-again").inner_text()
+    assert "is unknown" in page.locator("#axes-again").inner_text()
 
 
 def test_columns_are_arrows(open_page, path):

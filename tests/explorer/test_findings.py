@@ -142,7 +142,7 @@ def test_labels_are_looked_for_on_the_map():
     assert "50% by chance" in mixed
     same = replace(CONTENT.map, means=np.zeros((60, 2)))  # rows that are all alike
     few = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), (np.arange(60) % 10 < 3).astype(int)),))
-    assert "not tell rows apart by party" in findings(few, same, (BEST, ALONE), (), None)[-1]
+    assert "not separate rows by party" in findings(few, same, (BEST, ALONE), (), None)[-1]
     none = told(BEST, labels=(Labels("party", ("a", "b"), np.full(60, -1)),))[-1]
     assert "of the hidden bits right" in none
 

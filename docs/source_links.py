@@ -1,8 +1,8 @@
 """A Sphinx extension: from a function's source back to where it is described, whichever name it is described by.
 
 `sphinx.ext.viewcode` takes all that a module holds to be described by one name of the module.  Here some of it is
-described by the short name, `latentbits.compare`, and some by its own, `latentbits.choosing.compare.Comparison`; links
-to the other kind led nowhere.
+described by the short name, `latentbits.compare`, and some by its own, `latentbits.reports.comparison.Comparison`;
+links to the other kind led nowhere.
 """
 
 from __future__ import annotations

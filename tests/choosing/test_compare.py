@@ -10,11 +10,12 @@ from sklearn.model_selection import ShuffleSplit
 from tests.tables import NAMES, classes
 
 from latentbits import BernoulliMixture, BernoulliProduct, BinarySparseCoding, ClippedGaussian, compare
-from latentbits.choosing.compare import STACK, default_models
+from latentbits.choosing.compare import default_models
 from latentbits.choosing.search import search
 from latentbits.choosing.stack import crossed, stack
 from latentbits.core.errors import DataError, FitError, TooLargeError
 from latentbits.data.toys import sum_constrained
+from latentbits.reports.comparison import STACK
 
 TABLE = classes()
 # independent bits have a closed form, and little to compile; smoothed so much, they know little

@@ -136,7 +136,7 @@ def test_large_tables_are_drawn_and_climbed_some_at_a_time(one_of_two, monkeypat
     monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 1)
     done: list[int] = []
     found = bootstrap.bootstrap_test(
-        X.astype(np.uint8), None, m.weights_, m.means_, n_draws=19, seed=0, n_starts=4, told=done.append
+        X.astype(np.uint8), None, m.weights_, m.means_, n_draws=19, seed=0, n_starts=4, after_each=done.append
     )
     assert len(done) > 1
     assert sum(done) == len(found.draws) == 19

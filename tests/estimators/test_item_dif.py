@@ -10,7 +10,7 @@ from scipy.stats import chi2, norm
 
 from latentbits import LatentTrait
 from latentbits.estimators.item_dif import _constant_somewhere
-from latentbits.reports.dif import adjusted
+from latentbits.reports.many_tests import adjusted
 
 NODES = np.linspace(-6, 6, 61)
 WEIGHTS = norm.pdf(NODES) / norm.pdf(NODES).sum()

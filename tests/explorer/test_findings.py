@@ -58,7 +58,7 @@ def test_of_a_mixture():
     assert "they differ most" not in told(BEST, kinds, image_shape=(3, 4))[1]
     near = ModelRow("2 latent traits", "latent-trait", 2, 3.05, 0.1, 0.05, 0.1, 1.0)
     text = findings(UNLABELLED, None, (BEST, near, ALONE), (), None)
-    assert text == (first[:-1] + " (the model with 2 latent traits cannot be told from it on these rows).",)
+    assert text == (first[:-1] + " (the model with 2 latent traits cannot be distinguished from it on these rows).",)
 
 
 def test_where_nothing_is_hidden():
@@ -82,7 +82,7 @@ def test_where_columns_go_together_and_no_model_is_clearly_better():
         "mixture of 3 comes closest, with 0.030 ± 0.012 bits fewer."
     )
     assert headline("zoo", (best, near), together=strong) == (
-        "zoo: columns go together, but no model tells clearly by what"
+        "zoo: columns go together, but no model shows clearly by what"
     )
     (text,) = findings(UNLABELLED, CONTENT.map, (best, near), (), GUESSES, together=strong._replace(p=1e-3))
     assert "no clear sign of hidden causes" in text
@@ -129,20 +129,20 @@ def test_of_real_numbers():
     assert text == (
         "The columns are not independent: the model with 2 latent traits describes an unseen row in -3.0 bits, "
         "2.00 ± 0.05 fewer than independent Gaussians need.",
-        "With half of an unseen row hidden, it tells 32% of how they vary.",
+        "With half of an unseen row hidden, it explains 32% of how they vary.",
     )
 
 
 def test_labels_are_looked_for_on_the_map():
     side = (CONTENT.map.means[:, 0] > 0).astype(int)
     split = told(BEST, labels=(Labels("party", ("a", "b"), side),))[-1]
-    assert split.startswith("On the map rows lie together by party, which no model was told: the row nearest to a row")
+    assert split.startswith("On the map rows lie together by party, which no model saw: the row nearest to a row")
     mixed = told(BEST, labels=(Labels("party", ("a", "b"), np.arange(60) % 2),))[-1]
-    assert mixed.startswith("The map does not tell rows apart by party: ")
+    assert mixed.startswith("The map does not separate rows by party: ")
     assert "50% by chance" in mixed
     same = replace(CONTENT.map, means=np.zeros((60, 2)))  # rows that are all alike
     few = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), (np.arange(60) % 10 < 3).astype(int)),))
-    assert "not tell rows apart by party" in findings(few, same, (BEST, ALONE), (), None)[-1]
+    assert "not separate rows by party" in findings(few, same, (BEST, ALONE), (), None)[-1]
     none = told(BEST, labels=(Labels("party", ("a", "b"), np.full(60, -1)),))[-1]
     assert "of the hidden bits right" in none
 
@@ -159,17 +159,17 @@ def test_what_axes_mean_is_told_instead_of_neighbours():
     ones = Meaning("trait 2", "", "rank correlation", 0.84, 1e-9, 60, number=1)
     two = Meaning("trait 2", "party", "AUC", 0.8, 1e-4, 60, ("a", "b"), number=1)
     cause = replace(one, of="cause 1", gallery="mixture of 3")
-    assert said(one) == "On the map trait 1 goes with water (rank correlation -0.78). No model was told water."
+    assert said(one) == "On the map trait 1 goes with water (rank correlation -0.78). No model saw water."
     assert said(ones, one, two) == (
         "On the map trait 1 goes with water (rank correlation -0.78); trait 2 goes with party, a above b (AUC 0.80), "
-        "and more with how many ones a row has (rank correlation 0.84). No model was told water or party."
+        "and more with how many ones a row has (rank correlation 0.84). No model saw water or party."
     )
     assert said(ones, one) == (
         "On the map trait 1 goes with water (rank correlation -0.78); trait 2 goes with how many ones a row has (rank "
-        "correlation 0.84). No model was told water."
+        "correlation 0.84). No model saw water."
     )
     for without in ((), (ones,), (cause,)):  # neighbours of the first label that tells kinds
-        assert said(*without).startswith("On the map rows lie together by party, which no model was told")
+        assert said(*without).startswith("On the map rows lie together by party, which no model saw")
     alone = replace(table, labels=(water, replace(water, name="mass")))
     assert said(table=alone) == "Neither axis of the map goes with water or mass."
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from latentbits.explorer import meanings
 from latentbits.explorer.content import Labels, Map, Meaning, Table
-from latentbits.explorer.meanings import axis_title, colouring, in_words, meanings_of, poles_of, strength, telling
+from latentbits.explorer.meanings import axis_title, colouring, in_words, meanings_of, names_for, poles_of, strength
 from latentbits.reports.many_tests import adjusted
 from latentbits.reports.summaries.records import Gallery, Layer
 
@@ -120,13 +120,13 @@ def test_words():
     ones = Meaning("trait 1", "", "rank correlation", 0.75, 1e-5, 70)
     of_cause = replace(topo, of="cause 2", gallery="noisy OR", number=1)
     said = (ones, water, of_cause, topo, ground)
-    assert telling(said, None, 0, 0) == [water, ones]
-    assert telling(said[1:], None, 0, 0) == [water]
-    assert telling(said, "noisy OR", 0, 0) == []
+    assert names_for(said, None, 0, 0) == [water, ones]
+    assert names_for(said[1:], None, 0, 0) == [water]
+    assert names_for(said, "noisy OR", 0, 0) == []
     assert in_words([water, ones]) == (
         "WatrCont (rank correlation -0.69), and more with how many ones a row has (rank correlation 0.75)"
     )
-    assert in_words(telling(said, "noisy OR", 0, 1)) == "Topo, Hummock above Blanket (AUC 0.81)"
+    assert in_words(names_for(said, "noisy OR", 0, 1)) == "Topo, Hummock above Blanket (AUC 0.81)"
     assert in_words([ground]) == "Substrate, highest for Litter (eta squared 0.31)"
     assert in_words([]) == ""
     assert axis_title(0, [water]) == "trait 1: WatrCont (-0.69)"

@@ -88,7 +88,7 @@ def test_weights_count_rows():
 
 def test_chunks_and_the_most_cells(monkeypatch):
     """Chunks change nothing; of more cells than can be looked at, the first rows are taken, and it is told."""
-    monkeypatch.setattr(misfit, "CHUNK", 7 * 40)
+    monkeypatch.setattr(misfit, "CHUNK_CELLS", 7 * 40)
     np.testing.assert_allclose(misfit_of(WHERE, X).column_bits, FOUND.column_bits)
     monkeypatch.setattr(misfit, "MOST_CELLS", 100 * 40)
     part = misfit_of(WHERE, X)

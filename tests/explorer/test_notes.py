@@ -65,7 +65,7 @@ def test_causes_that_carry_nothing_are_not_shown(kind, weights, why):
 def test_causes_that_are_one_and_the_same_are_told():
     alike = np.linspace(0.1, 3, 12) + np.linspace(0, 0.04, 8)[:, None]
     found = with_note(made_of(NETWORK, "strength", alike), True)
-    assert found.note == "Its causes are all about the same: they have not been told apart."
+    assert found.note == "Its causes are all about the same: the fit has not separated them."
     assert len(found.layers[0].names) == 8
     assert with_note(made_of(NETWORK, "strength", np.eye(8, 12)), True).note == ""
     assert with_note(made_of(NETWORK, "signed", alike, np.nan), True).note == ""  # traits are another matter

@@ -90,7 +90,7 @@ def test_rows_are_on_their_most_probable_map():
         ({"fewer": -0.2}, "no clear difference (0.20 ± 0.10 more)", False),
         ({"fewer": 1.0, "error": float("nan")}, "no clear difference", False),
         ({"fewer": -1.0}, "one map describes unseen rows better, by 1.00 ± 0.10.", False),
-        ({"converged": False}, "cannot be told: a fit had not converged.", False),
+        ({"converged": False}, "is unknown: a fit had not converged.", False),
     ],
 )
 def test_a_gain_is_claimed_where_it_is_clear(change, expected, claims):

@@ -168,7 +168,7 @@ def test_findings_of_a_tree():
     told = findings(content.table, None, content.sound, content.galleries, None)
     assert "the latent tree of 3 states describes an unseen row in 7.2 bits" in told[0]
     assert told[1].startswith(
-        "It joins the columns to a tree, each by a hidden cause of its own; most in common have column 1 and column 0"
+        "It joins the columns to a tree, each by its hidden cause; most in common have column 1 and column 0"
     )
     assert "column 11" not in told[1]
     assert "1 tree of hidden causes with 3 states each; a row then takes 7.2 bits" in headline("toy", content.sound)

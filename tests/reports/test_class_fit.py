@@ -213,6 +213,6 @@ def test_pairs_never_observed_together_and_long_tables():
     assert np.isfinite(found.matrix[0, 4])
     assert "never observed together" in found.notes[-1]
     assert str(found).endswith("the 10 largest; to_frame, to_csv and the file of a report have 35 more pairs")
-    assert len(found.shown().index) == 10
-    assert found.shown().columns["X2"].tolist() == np.sort(found.x2[~np.isnan(found.x2)].round(12))[:-11:-1].tolist()
+    assert len(found.shown()[0].index) == 10
+    assert found.shown()[0].columns["X2"].tolist() == np.sort(found.x2[~np.isnan(found.x2)].round(12))[:-11:-1].tolist()
     assert len(found.to_frame()) == found.to_csv().count("\n") - 1 == 45

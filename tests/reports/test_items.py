@@ -291,7 +291,7 @@ def test_items_that_do_not_vary_in_a_table_are_named_and_not_judged():
     for matrix in (pairs.x2, pairs.signed_x2, pairs.q3):
         assert np.isnan(matrix[1]).all()
         assert np.isfinite(matrix[0, 2:]).all()
-    assert pairs.notes == (f"{alike} nothing is told of their dependence",)
+    assert pairs.notes == (f"{alike} their dependence is unknown",)
 
 
 def test_mean_squares_are_those_of_a_loop():
@@ -459,7 +459,7 @@ def test_long_reports_print_shortly():
     latents = np.zeros((len(answers.rows), 1))
     pairs = local_dependence(items, answers, latents)
     assert "have 18 more pairs" in str(pairs)
-    assert len(pairs.shown().index) == 10
+    assert len(pairs.shown()[0].index) == 10
     assert pairs.to_csv().count("\n") == 29
     persons = person_fit(items, answers, latents)
     lines = str(persons).splitlines()

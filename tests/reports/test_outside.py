@@ -87,7 +87,7 @@ def test_shares_at_a_bound_are_told():
     assert np.isfinite(found.error[1]).all()
     assert np.isnan(found.statistic)
     assert "held there" in found.notes[0]
-    assert "not told" in found.notes[1]
+    assert "a test is missing" in found.notes[1]
 
 
 def test_negative_shares_by_weights_are_told():

@@ -30,10 +30,10 @@ from latentbits.estimators.families import Family, Rows, family, name_of, size_o
 
 __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
 
-PATIENCE = 2.0  # times the expected seconds that a fit may take, even where others would need the time
-FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
-GROWTH = 2.0  # the power of the number of causes with which the time of a fit is expected to grow
-FOR_MORE = 0.5  # of the time left that a fit with more causes may be expected to take; it may well take longer
+TIMES_EXPECTED = 2.0  # times the expected seconds that a fit may take, even where others would need the time
+FIT_TIME_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
+TIME_GROWTH_POWER = 2.0  # the power of the number of causes with which the time of a fit is expected to grow
+LARGER_FIT_TIME_SHARE = 0.5  # of the time left that a larger fit may be expected to take: it may take longer
 
 
 # --- rows ---
@@ -181,12 +181,12 @@ class Climb:
         """Estimate the seconds of a size, once another was tried."""
         near = min(self.tried, key=lambda other: (abs(np.log(other / size)), other))
         fit = self.tried[near]
-        return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** GROWTH
+        return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** TIME_GROWTH_POWER
 
     def _is_affordable(self, size: int, left: float) -> bool:
         if not self.tried:
             return True
-        return self.expected(size) <= (FOR_MORE if size > max(self.tried) else 1.0) * left
+        return self.expected(size) <= (LARGER_FIT_TIME_SHARE if size > max(self.tried) else 1.0) * left
 
 
 @dataclass
@@ -332,11 +332,11 @@ def _step(
         # the first split compiles for all; the others divide what it left
         limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
         if climb.tried:  # what was worth beginning is worth some patience
-            limit = max(limit, min(clock.left, PATIENCE * climb.expected(size)))
+            limit = max(limit, min(clock.left, TIMES_EXPECTED * climb.expected(size)))
         try:
             if not (climb.tried or needed):
                 _check_scoring(entrant.climbs[:place], len(splits) - place, clock.left)
-            climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
+            climb.tried[size] = _fit(model, rows, FIT_TIME_SHARE * limit, seed)
         except BaseException:
             _undo(entrant.climbs[:place], sizes)
             raise
@@ -352,13 +352,13 @@ def _finish(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: 
     waiting = [(climb, rows, climb.cut_off) for climb, rows in zip(entrant.climbs, splits) if climb.cut_off is not None]
     for place, (climb, rows, size) in enumerate(waiting):
         before = climb.tried[size]
-        limit = max((until - clock.used) / (len(waiting) - place), min(clock.left, PATIENCE * before.learning))
+        limit = max((until - clock.used) / (len(waiting) - place), min(clock.left, TIMES_EXPECTED * before.learning))
         if clock.left < LEAST_FIT_SECONDS + before.scoring:
             entrant.note, entrant.done = f"the fit of {entrant.title(size)} ran out of time", True
             clock.was_short = True
             return
         clock.tell(entrant.title(size))
-        fit = _fit(entrant.new(size, rows.train.shape[1]), rows, FIT_SHARE * limit, seed)
+        fit = _fit(entrant.new(size, rows.train.shape[1]), rows, FIT_TIME_SHARE * limit, seed)
         climb.tried[size] = fit._replace(
             seconds=before.seconds + fit.seconds, compiling=before.compiling + fit.compiling
         )

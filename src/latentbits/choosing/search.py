@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from latentbits.choosing.budget import Climb, Clock, Entrant, Split, SplitRows, new_entrant, split_rows, take_turns
-from latentbits.choosing.compare import Comparison, Entry, ranked, shared_error, standard_error, weights_of
+from latentbits.choosing.compare import weights_of
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
@@ -23,13 +23,14 @@ from latentbits.estimators.families import families as all_families
 from latentbits.estimators.tables.encoding import check_bits, check_observed
 from latentbits.estimators.tables.missing import with_nan
 from latentbits.estimators.tables.weights import open_weights
+from latentbits.reports.comparison import Comparison, Entry, ranked, shared_error, standard_error
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 
-FEW_ROWS = 1000  # up to which one split is too noisy
-FEW_FOLDS = 4
+MOST_ROWS_IN_FOLDS = 1000  # rows up to which one split is too noisy
+N_FOLDS = 4  # of such tables: a quarter is tested at a time, as in one split
 CELLS_PER_SECOND = 12_000  # of the table for each second of the budget; of larger tables a sample is taken
-FEWEST_ROWS = 1000  # of such a sample
+FEWEST_SAMPLED_ROWS = 1000  # of such a sample
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,7 @@ def _used_rows(counting: np.ndarray, n_columns: int, budget: float | None, seed:
     shuffled = np.random.default_rng(seed).permutation(counting)
     if budget is None:
         return shuffled
-    return shuffled[: max(FEWEST_ROWS, int(budget * CELLS_PER_SECOND / n_columns))]
+    return shuffled[: max(FEWEST_SAMPLED_ROWS, int(budget * CELLS_PER_SECOND / n_columns))]
 
 
 def _splits(
@@ -298,7 +299,7 @@ def _splits(
     """Make one split, or folds; folds of one size share compiled programs."""
     n = len(used)
     if n_folds is None:
-        n_folds = FEW_FOLDS if n <= FEW_ROWS else 1
+        n_folds = N_FOLDS if n <= MOST_ROWS_IN_FOLDS else 1
     if not 1 <= n_folds <= n // 2:
         raise ValueError(f"n_folds must be between 1 and half of the number of rows, {n}; got {n_folds}")
     if not (test_size > 0 and validation_size > 0 and test_size + validation_size < 1):

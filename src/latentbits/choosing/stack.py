@@ -10,10 +10,10 @@ from scipy.special import logsumexp
 
 __all__ = ["Stack", "crossed", "log_mixture", "stack"]
 
-GAP = 1e-9  # nats per row
+GAP_NATS_PER_ROW = 1e-9  # nats per row
 MOST_STEPS = 500  # of a dozen that are needed
-SHORTEST = 2.0**-30  # of a step
-SMALLEST = 1e-12  # share of the largest curvature below which there is none: of two models that say the same
+SHORTEST_STEP = 2.0**-30  # of the whole step
+LEAST_CURVATURE_SHARE = 1e-12  # of the largest: below it two models say the same
 
 
 class Stack(NamedTuple):
@@ -87,12 +87,12 @@ def _climb(likelihoods: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> Sta
         share = likelihoods / (likelihoods @ weights)[:, None]
         gradient = counts @ share
         gap = max(0.0, float(gradient.max()) - 1)
-        if gap < GAP:
+        if gap < GAP_NATS_PER_ROW:
             break
         goal, length = _newton(share, gradient, counts), 1.0
-        while length > SHORTEST and not value(moved := _simplex(weights, goal, length)) > best:
+        while length > SHORTEST_STEP and not value(moved := _simplex(weights, goal, length)) > best:
             length /= 2
-        if length <= SHORTEST:  # as a step of EM never loses
+        if length <= SHORTEST_STEP:  # as a step of EM never loses
             moved = weights * gradient / (weights @ gradient)
         weights, best = moved, max(best, value(moved))
     return _no_worse_than_one(Stack(weights, float(counts @ log_mixture(rows, weights)), gap), rows, counts)
@@ -101,7 +101,7 @@ def _climb(likelihoods: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> Sta
 def _newton(share: np.ndarray, gradient: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Find weights at least 0, of any sum, at which the quadratic model of log-likelihood - sum is highest."""
     values, vectors = np.linalg.eigh(share.T @ (counts[:, None] * share))
-    root = np.sqrt(np.maximum(values, SMALLEST * values[-1]))
+    root = np.sqrt(np.maximum(values, LEAST_CURVATURE_SHARE * values[-1]))
     goal, _ = nnls(root[:, None] * vectors.T, vectors.T @ (2 * gradient - 1) / root)
     return goal
 

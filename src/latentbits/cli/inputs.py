@@ -35,7 +35,7 @@ __all__ = [
     "without_names",
 ]
 
-NAMED = 5  # columns that a message names
+MOST_COLUMNS_NAMED = 5  # columns that a message names
 ARGUMENTS = "latentbits.arguments"  # where a context has what the tool was called with
 
 
@@ -330,8 +330,8 @@ def _missing(values: Any) -> str:
 def check_bits(rows: Rows, binarize: float | None) -> None:
     """Refuse what is no bit, by the row of the file and the name of the column.
 
-    An estimator would complain too, but it knows neither the names nor which rows a split has given it.  What is
-    sparse or on the disk is left to the estimator: it is not worth one more pass.
+    An estimator would refuse it too, but it knows neither the names nor which rows a split has given it.  A table that
+    is sparse or on the disk is left to the estimator: it is not worth one more pass.
     """
     import numpy as np
 
@@ -383,7 +383,7 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         unknown = [name for name in rows.names if name not in set(names)]
         if absent or unknown:
             named = {"lacks": [repr(name) for name in absent], "has also": [repr(name) for name in unknown]}
-            parts = [f"{word} {listed(some, NAMED)}" for word, some in named.items() if some]
+            parts = [f"{word} {listed(some, MOST_COLUMNS_NAMED)}" for word, some in named.items() if some]
             raise DataError(
                 f"{rows.source}: its columns are not those that the model was fitted to: it {' and '.join(parts)}"
             )
@@ -402,7 +402,7 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
 
 
 def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:
-    """A model, and the names of its columns.
+    """Load a model, and the names of its columns.
 
     The names are taken off the model: scikit-learn would warn of every table that is no frame.
     """

@@ -168,7 +168,7 @@ def _print(found: Mapping[str, Any]) -> None:
     from latentbits.league import table
     from latentbits.league.published import PUBLISHED
 
-    show_tables(map(table.as_table, found.values()))
+    show_tables(map(table.as_table, found.values()), options=False)
     if found:
         show_tables([table.summary(found.values())])
         show_line(table.counts(found.values()))

@@ -59,7 +59,7 @@ def settings_of(family: Family, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flag_of(parameter: str, default: Any = None, size: str = "") -> str:
-    """The option of a parameter.
+    """Make the option of a parameter.
 
     >>> flag_of("n_nodes"), flag_of("bias", True), flag_of("n_hidden", size="n_hidden"), flag_of("weight_prior")
     ('--nodes', '--no-bias', '--components', '--weight-prior')

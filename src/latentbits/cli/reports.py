@@ -53,14 +53,17 @@ def show_table(head: Iterable[str], lines: Iterable[Iterable[str]], title: str =
     show_tables([Table(list(index), dict(zip(names, columns, strict=True)), title, corner=corner)])
 
 
-def show_tables(tables: Iterable[Table]) -> None:
-    """Print tables on stdout: in a terminal as wide as that, elsewhere as wide as they need to be."""
+def show_tables(tables: Iterable[Table], options: bool = True) -> None:
+    """Print tables on stdout: in a terminal as wide as that, elsewhere as wide as they need to be.
+
+    With `options` the notes below them name options where the library names arguments.
+    """
     from latentbits.reports.render import to_text
 
     folds = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if folds else None
     for table in tables:
-        notes = tuple(map(as_options, table.notes))
+        notes = tuple(map(as_options, table.notes)) if options else table.notes
         for line in (*to_text(replace(table, notes=notes), width, fold=folds).splitlines(), ""):
             show_line(line)
 

@@ -17,7 +17,7 @@ from latentbits.core.errors import did_you_mean
 __all__ = ["reproduce"]
 
 ALL = "all"
-OUTSIDE = 3  # exit code where one of our own ranges fails
+OUTSIDE_EXIT_CODE = 3  # exit code where one of our own ranges fails
 
 
 @click.command(short_help="Repeat the experiments of a paper, or of all.")
@@ -82,7 +82,7 @@ def reproduce(
         outside = _repeat(paper, names, out, quick, jobs, keep, as_json)
     if outside:
         say(f"error: outside of the range that our own runs are held to: {', '.join(outside)}")
-        ctx.exit(OUTSIDE)
+        ctx.exit(OUTSIDE_EXIT_CODE)
 
 
 def _list(as_json: bool) -> None:

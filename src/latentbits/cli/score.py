@@ -35,9 +35,9 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     """
     import numpy as np
 
-    from latentbits.choosing.compare import standard_error
     from latentbits.estimators.precision import sum_of
     from latentbits.estimators.tables.encoding import check_observed
+    from latentbits.reports.comparison import standard_error
     from latentbits.reports.numbers import Measured
     from latentbits.reports.summaries.records import values_table
 

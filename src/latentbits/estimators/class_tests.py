@@ -95,7 +95,7 @@ class WithClassTests(WithCovariates):
                 seed=int(seed),
                 n_starts=int(n_starts),
                 n_more=int(n_more),
-                told=told,
+                after_each=told,
             )
 
     def _rows_and_counts(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:

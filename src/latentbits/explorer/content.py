@@ -1,7 +1,7 @@
-"""What the page shows, as plain arrays and words; nothing here fits, and nothing here knows of HTML.
+"""Content of the page, as plain arrays and words; nothing here fits, and nothing here knows of HTML.
 
-Rows "shown" are the n rows of the map: all of the table, or a sample of very many.  Their first `n_close` are looked at
-closely: what each model says of them is on the page, too.  Arrays have rows first.
+Rows "shown" are the n rows of the map: all of the table, or a sample of very many.  The first `n_close` are looked
+at closely: what each model says of them is on the page, too.  Arrays have rows first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Labels:
-    """What each row is known to be; no model is told.
+    """Known kinds or numbers of the rows, which no model sees.
 
     Kinds have `codes` (n,) into `levels`, -1 where nothing is known.  Numbers have no levels: `numbers` (n,) holds
     them, NaN where nothing is known, and codes are 0 where something is.
@@ -68,7 +68,7 @@ class Table:
     labels
         What rows are known to be.
     left_out_labels
-        Names of labels that tell nothing of rows, and why.
+        Names of labels that say nothing of rows, and why.
     row_names
         One a row, or None.
     weights : (n,) or None
@@ -110,9 +110,9 @@ class Map:
     cost : (n,)
         -log2 p(row) under this model.
     lines : (m,) int
-        Columns whose lines P(bit = 1 | x) = 0.5 tell most.
+        Columns whose lines P(bit = 1 | x) = 0.5 separate most rows.
     converged
-        Whether its fit did; else nothing is told as found on it.
+        Whether its fit did; else nothing is reported as found on it.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Map:
 
     @property
     def note(self) -> str:
-        """What to know of it; "" where its fit has converged."""
+        """A warning; "" where its fit has converged."""
         if self.converged:
             return ""
         return "The fit of the map had not converged: where rows lie on it, and which bits surprise it, may change."
@@ -152,7 +152,7 @@ class Maps:
     cost : (n,)
         -log2 p(row) under all maps together.
     lines
-        Of each map: columns whose lines tell most.
+        For each map, columns whose lines separate most rows.
     places : (m, 2)
         Of the maps to each other: near where the means of columns are alike.
     told
@@ -178,7 +178,7 @@ class Maps:
 
     @property
     def note(self) -> str:
-        """What to know of it; "" where its fit has converged."""
+        """A warning; "" where its fit has converged."""
         if self.converged:
             return ""
         return (
@@ -197,7 +197,7 @@ class Axes:
     why
         There are no errors, in words; "" where there are.
     again
-        A sentence: whether fits to other parts of the rows have found the axes, too, or why that cannot be told.
+        A sentence: whether fits to other parts of the rows have found the axes, too, or why that is unknown.
     """
 
     errors: np.ndarray | None
@@ -226,7 +226,7 @@ class Meaning:
     n
         Rows that it is of.
     kinds
-        Of an AUC: the kind that is further along, and the other.  Of eta squared: the kind that is furthest.
+        For an AUC, the kind that is further along, and the other; for eta squared, the kind that is furthest.
     gallery, layer, number
         Which cause: the name of its model, its layer, and its number there.  Without a model: the axis of the map.
     """
@@ -245,7 +245,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Misfit:
-    """Rows and columns that the model of the map fits worst, each cell told by the other cells of its row.
+    """Rows and columns that the model of the map fits worst, each cell given the other cells of its row.
 
     Attributes
     ----------
@@ -287,7 +287,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Guesses:
-    """What the best model makes of unseen rows of which a part is hidden.
+    """Guesses of the best model at the hidden part of unseen rows.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class Guesses:
         Some of these rows; with NaN for what is hidden; and with this filled in by probabilities.
     right, right_alone
         Share of the hidden bits that were guessed right, and that the average row guesses right; of real numbers the
-        share of their variance that is told, and 0.
+        share of their variance that is explained, and 0.
     """
 
     hidden: str
@@ -369,7 +369,7 @@ class Content:
     poles: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()  # of each axis: columns that grow, and that fall
     axes: Axes | None = None  # of the map
     misfit: Misfit | None = None
-    together: Together | None = None  # of bits of which models tell nothing clearly: do columns go together?
+    together: Together | None = None  # of bits that no model explains clearly: do columns go together?
     maps: Maps | None = None  # several, beside the one map of all rows
     reports: tuple[tuple[str, Mapping[str, Report]], ...] = ()  # of fits to all rows: name of the model, and by title
     n_compared: int | None = None  # rows that the models have seen or were scored on, where these are a sample

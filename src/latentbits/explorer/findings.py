@@ -1,4 +1,4 @@
-"""What a page says in words: a title, and at most three sentences that need no statistics to be understood."""
+"""Findings of a page in words: a title, and at most three sentences that need no statistics to be understood."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from latentbits.choosing.real_tables import median
 from latentbits.estimators.families import family
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
-from latentbits.explorer.meanings import felt, in_words, telling
+from latentbits.explorer.meanings import PLACE_DECIMALS, felt, in_words, names_for
 from latentbits.explorer.together import Together
 from latentbits.reports.numbers import percent, with_error
 from latentbits.reports.summaries.records import Gallery, Tree
@@ -18,22 +18,21 @@ from latentbits.reports.trees import edges_of, touching
 
 __all__ = ["findings", "headline", "is_sure", "neighbours_alike"]
 
-SURE = 2.0  # standard errors from which a difference counts
+SURE_ERRORS = 2.0  # standard errors from which a difference counts
 SURE_BITS = 10.0  # of all rows together
-SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
-SURE_OF_PAIRS = 1e-4  # chance of so much correlation where all columns are independent
+SURE_ERRORS_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
+SURE_P_OF_PAIRS = 1e-4  # chance of so much correlation where all columns are independent
 MOST_RIVALS = 2
-WITHIN_REACH = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
-WORTH_TELLING = 0.01  # of the hidden cells, that a model guesses better than the average row
+NEAR_BITS_SHARE = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
+LEAST_BETTER_GUESSED_SHARE = 0.01  # of the hidden cells, that a model guesses better than the average row
 MOST_NEIGHBOURS = 5000  # rows of which the neighbours are looked at
 N_SHUFFLES = 100  # of labels, to see what chance does
-PLACES_APART = 6  # decimals in which places differ
 
 
 def headline(
     source: str, models: Sequence[ModelRow], unfinished: Sequence[ModelRow] = (), together: Together | None = None
 ) -> str:
-    """The finding, as a title, of the models that have converged, the best first, beside those that have not."""
+    """Write the finding as a title: of the models that have converged, the best first, beside those that have not."""
     if all(family(model.family).alone for model in models):
         return f"{source}: no model with causes {'has converged' if unfinished else 'was fitted'}"
     best, alone = models[0], _alone(models)
@@ -43,7 +42,7 @@ def headline(
         if _ahead(models, unfinished):
             return f"{source}: the fits that are ahead have not converged"
         if _go_together(together):
-            return f"{source}: columns go together, but no model tells clearly by what"
+            return f"{source}: columns go together, but no model shows clearly by what"
         return f"{source}: no clear sign of hidden causes"
     return f"{source}: {_hidden(best)}; a row then takes {best.bits:.1f} bits instead of {alone.bits:.1f}"
 
@@ -58,12 +57,12 @@ def findings(
     meanings: Sequence[Meaning] = (),
     together: Together | None = None,
 ) -> tuple[str, ...]:
-    """At most three findings: how well the best model does, what it found, and what that is good for.
+    """Write at most three findings: how well the best model does, what it found, and what that is good for.
 
     Parameters
     ----------
     table, where, galleries, guesses, meanings
-        What the page shows.  A map that has not converged tells nothing.
+        What the page shows.  A map that has not converged has no findings.
     models
         The comparison of those that have converged, best first.
     unfinished
@@ -91,7 +90,7 @@ def _alone(models: Sequence[ModelRow]) -> ModelRow | None:
 
 
 def is_sure(models: Sequence[ModelRow]) -> bool:
-    """Whether the best model beats the one without causes by more than chance.
+    """Say whether the best model beats the one without causes by more than chance.
 
     In small tables of rare bits a better guess of the shares alone gains a little in every row, with a small standard
     error; so all rows together must also be a thousand times as probable.  In wide tables of rare bits that gain can be
@@ -100,7 +99,7 @@ def is_sure(models: Sequence[ModelRow]) -> bool:
     alone = _alone(models)
     if alone is None or alone.behind * alone.n_rows < SURE_BITS:
         return False
-    return alone.behind - alone.by_shares > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
+    return alone.behind - alone.by_shares > SURE_ERRORS_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
 
 
 def _best(models: Sequence[ModelRow], table: Table, unfinished: Sequence[ModelRow], together: Together | None) -> str:
@@ -136,18 +135,18 @@ def _best(models: Sequence[ModelRow], table: Table, unfinished: Sequence[ModelRo
 
 
 def _go_together(together: Together | None) -> bool:
-    return together is not None and together.p < SURE_OF_PAIRS
+    return together is not None and together.p < SURE_P_OF_PAIRS
 
 
 def _in_pairs(together: Together, table: Table) -> str:
-    """That columns go together."""
+    """Say that columns go together."""
     first, second = table.columns[together.first], table.columns[together.second]
     pairs = f", most {first} and {second}, with a correlation of {together.correlation:.2f}"
     return f"The bits are not independent: columns go together{pairs if together.n_pairs > 1 else ''}"
 
 
 def _closest(models: Sequence[ModelRow]) -> str:
-    """The best model, where it is ahead of the one without causes at all."""
+    """Name the best model, where it is ahead of the one without causes at all."""
     best, alone = models[0], _alone(models)
     if alone is None or best is alone or not np.isfinite(alone.behind_error):
         return ""
@@ -157,20 +156,22 @@ def _closest(models: Sequence[ModelRow]) -> str:
 
 
 def _rivals(models: Sequence[ModelRow]) -> str:
-    close = [m for m in models[1:] if not family(m.family).alone and m.behind <= SURE * np.nan_to_num(m.behind_error)]
+    close = [
+        m for m in models[1:] if not family(m.family).alone and m.behind <= SURE_ERRORS * np.nan_to_num(m.behind_error)
+    ]
     if not close:
         return ""
-    return f" ({_and([_called(model) for model in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
+    return f" ({_and([_called(model) for model in close[:MOST_RIVALS]])} cannot be distinguished from it on these rows)"
 
 
 def _cut_off(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> str:
-    """Of fits that have not converged: which are ahead, and else which are near; of what they found nothing."""
+    """Name fits that have not converged and are ahead, or else near; what they found is left out."""
     if ahead := _ahead(models, unfinished):
         told = _and([f"{_called(model)} ({model.bits:.1f} bits)" for model in ahead])
         its, was = ("its fit", "is") if len(ahead) == 1 else ("their fits", "are")
         return f" {told[0].upper()}{told[1:]} {was} ahead so far, but {its} had not converged."
     near = [
-        model for model in unfinished if models and model.bits - models[0].bits <= WITHIN_REACH * abs(models[0].bits)
+        model for model in unfinished if models and model.bits - models[0].bits <= NEAR_BITS_SHARE * abs(models[0].bits)
     ]
     if not near:
         return ""
@@ -179,12 +180,12 @@ def _cut_off(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> str:
 
 
 def _ahead(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> list[ModelRow]:
-    """Those that have not converged and yet describe unseen rows better than all that have."""
+    """List fits that have not converged and yet describe unseen rows better than all that have."""
     return [model for model in unfinished if not models or model.bits < models[0].bits]
 
 
 def _called(model: ModelRow) -> str:
-    """A model in a sentence."""
+    """Name a model in a sentence."""
     return family(model.family).in_words.format(model.name)
 
 
@@ -227,13 +228,13 @@ def _causes(gallery: Gallery, table: Table) -> str:
 
 
 def _tree(tree: Tree, table: Table) -> str:
-    """What is next to what: the strongest edges; of pixels, how many of the edges join those that touch."""
+    """Name the strongest edges; for pixels, count the edges that join pixels that touch."""
     edges = edges_of(tree.parents, tree.information)
     edges = edges[tree.sure[edges]]
     if not len(edges):
         return ""
     text = "It joins the columns to a tree"
-    text += ", each by a hidden cause of its own" if tree.hidden else ", with nothing hidden"
+    text += ", each by its hidden cause" if tree.hidden else ", with nothing hidden"
     if table.image_shape is not None:
         near, n = touching(np.where(tree.sure, tree.parents, -1), table.image_shape)
         return f"{text}: {near} of the {n} edges that are more than chance join pixels that touch."
@@ -244,7 +245,7 @@ def _tree(tree: Tree, table: Table) -> str:
 
 
 def _most(spread: np.ndarray, table: Table, words: str) -> str:
-    """The three columns in which something is greatest; pixels have no names worth telling."""
+    """Name the three columns in which something is greatest; pixels have no names that help."""
     if table.image_shape is not None:
         return ""
     return words + _and([table.columns[j] for j in np.argsort(-spread, kind="stable")[:3]])
@@ -254,11 +255,11 @@ def _most(spread: np.ndarray, table: Table, words: str) -> str:
 
 
 def _guesses(guesses: Guesses | None, real: bool) -> str:
-    if guesses is None or not guesses.right - (0.0 if real else guesses.right_alone) >= WORTH_TELLING:
+    if guesses is None or not guesses.right - (0.0 if real else guesses.right_alone) >= LEAST_BETTER_GUESSED_SHARE:
         return ""
     text = f"With {guesses.hidden} of an unseen row hidden, it"
     if real:
-        return f"{text} tells {max(0.0, guesses.right):.0%} of how they vary."
+        return f"{text} explains {max(0.0, guesses.right):.0%} of how they vary."
     return (
         f"{text} guesses {guesses.right:.0%} of the hidden bits right; the average row alone would give "
         f"{guesses.right_alone:.0%}."
@@ -275,7 +276,7 @@ def _surprise(where: Map, table: Table) -> str:
 
 
 def _labels(labels: Sequence[Labels], means: np.ndarray, meanings: Sequence[Meaning]) -> str:
-    """What the axes of the map mean; else whether rows that are near each other are alike."""
+    """Say what the axes of the map mean; else whether rows that are near each other are alike."""
     if any(meaning.label for meaning in meanings):
         return _axes(meanings)
     kinds = next((one for one in labels if one.numbers is None), None)
@@ -286,11 +287,11 @@ def _labels(labels: Sequence[Labels], means: np.ndarray, meanings: Sequence[Mean
 
 
 def _axes(meanings: Sequence[Meaning]) -> str:
-    """What each axis goes with, and which of it no model was told."""
-    axes = [(axis, telling(meanings, None, 0, axis)) for axis in range(2)]
+    """Say what each axis goes with, and that no model saw the labels."""
+    axes = [(axis, names_for(meanings, None, 0, axis)) for axis in range(2)]
     told = [f"trait {axis + 1} goes with {in_words(own)}" for axis, own in axes if own]
     names = dict.fromkeys(meaning.label for _, own in axes for meaning in own if meaning.label)
-    return f"On the map {'; '.join(told)}. No model was told {_and(list(names), 'or')}."
+    return f"On the map {'; '.join(told)}. No model saw {_and(list(names), 'or')}."
 
 
 def _neighbours(labels: Labels, means: np.ndarray) -> str:
@@ -303,9 +304,9 @@ def _neighbours(labels: Labels, means: np.ndarray) -> str:
     chance = float(by_chance.mean())
     numbers = f"the row nearest to a row has the same {labels.name} {percent(float(alike[0]))} of the time, "
     numbers += f"{percent(chance)} by chance"
-    if alike[0] - chance <= SURE * by_chance.std():
-        return f"The map does not tell rows apart by {labels.name}: {numbers}."
-    return f"On the map rows lie together by {labels.name}, which no model was told: {numbers}."
+    if alike[0] - chance <= SURE_ERRORS * by_chance.std():
+        return f"The map does not separate rows by {labels.name}: {numbers}."
+    return f"On the map rows lie together by {labels.name}, which no model saw: {numbers}."
 
 
 def _shuffled(codes: np.ndarray) -> list[np.ndarray]:
@@ -314,7 +315,7 @@ def _shuffled(codes: np.ndarray) -> list[np.ndarray]:
 
 
 def neighbours_alike(means: np.ndarray, *labellings: np.ndarray) -> np.ndarray:
-    """For each labelling, how often the nearest other row has the same label.
+    """Compute for each labelling how often the nearest other row has the same label.
 
     Rows of the same bits are at the same place: then any of the others there is nearest, and all count alike.
 
@@ -323,7 +324,7 @@ def neighbours_alike(means: np.ndarray, *labellings: np.ndarray) -> np.ndarray:
     >>> neighbours_alike(np.zeros((4, 1)), np.array([0, 0, 0, 1])).tolist()
     [0.5]
     """
-    places, where, sizes = np.unique(np.round(means, PLACES_APART), axis=0, return_inverse=True, return_counts=True)
+    places, where, sizes = np.unique(np.round(means, PLACE_DECIMALS), axis=0, return_inverse=True, return_counts=True)
     where = where.reshape(-1)  # NumPy 2.0 gives it two axes
     shared, beside = sizes[where] > 1, where
     if len(places) > 1:

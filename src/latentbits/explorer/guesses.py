@@ -57,7 +57,7 @@ def guesses_of(
 def _share_told(
     completed: np.ndarray, average: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weights: np.ndarray | None
 ) -> float:
-    """Share of the variance of the hidden numbers that a model tells; every column counts alike."""
+    """Compute the share of the variance of the hidden numbers that a model explains; every column counts alike."""
     asked = hidden & ~np.isnan(truth)
     spread = np.nanstd(truth, axis=0)
     scale = np.where(spread > 0, spread, 1.0)

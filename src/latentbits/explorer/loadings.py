@@ -18,7 +18,7 @@ __all__ = ["axes_of", "information_of", "loading_errors"]
 MOST_COLUMNS = 700  # the information has thrice as many lines, and is inverted
 # observed columns up to which, and nodes a trait: many make posteriors Gaussian
 NODES = ((40, 13), (100, 7), (MOST_COLUMNS, 5))
-MOST_WORK = 5e9  # products; of more rows a sample tells the information of one
+MOST_WORK = 5e9  # products; of more rows a sample gives the information of one
 FUNCTIONS = 300  # products that take as long as what is computed of one cell at one node
 FEWEST_SAMPLED = 300  # rows
 AT_ONCE = 2**22  # numbers
@@ -26,7 +26,7 @@ FEWEST_ROWS = 10
 
 
 def axes_of(where: Map, table: Table, n_learned: int, rounds: Sequence[np.ndarray]) -> Axes:
-    """How sure the axes of a map are.
+    """Measure how sure the axes of a map are.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def axes_of(where: Map, table: Table, n_learned: int, rounds: Sequence[np.ndarra
         Places (n', q) of the first rows by fits of traits to parts of the rows.
     """
     if not where.converged:
-        text = "Whether other parts of the rows give the same axes is not told: the fit of the map had not converged."
+        text = "Whether other parts of the rows give the same axes is unknown: the fit of the map had not converged."
         return Axes(None, "the fit of the map had not converged", text)
     share = 1.0 if table.weights is None else float(np.mean(table.weights))
     errors, why = loading_errors(where, table.values, table.weights, share * n_learned)
@@ -46,7 +46,7 @@ def axes_of(where: Map, table: Table, n_learned: int, rounds: Sequence[np.ndarra
 def loading_errors(
     where: Map, values: np.ndarray, weights: np.ndarray | None, n_learned: float
 ) -> tuple[np.ndarray | None, str]:
-    """Standard errors (2, d) of the weights of the map, NaN where a column has none; or None, and why in words.
+    """Compute standard errors (2, d) of the weights of the map, NaN where a column has none; or None, and why in words.
 
     They are those of the rotation with orthogonal axes, which is the map's, and hold if two traits are all there is
     behind the columns.  The information of very many rows is that of some, times their number.
@@ -62,9 +62,9 @@ def loading_errors(
     """
     d = len(where.bias)
     if where.noise is not None:
-        return None, "they are told for bits only"
+        return None, "they are computed for bits only"
     if d > MOST_COLUMNS:
-        return None, f"they are told for up to {MOST_COLUMNS} columns"
+        return None, f"they are computed for up to {MOST_COLUMNS} columns"
     if len(values) < FEWEST_ROWS:
         return None, "there are too few rows"
     each = _nodes(values) ** 2 * d * (FUNCTIONS + 9 * d)
@@ -85,7 +85,7 @@ def loading_errors(
 
 
 def information_of(where: Map, bits: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Of (w_1, b_1, w_2, b_2, ...), by Louis's identity: what complete rows would tell less what is lost with x."""
+    """Compute that of (w_1, b_1, w_2, b_2, ...) by Louis's identity: of complete rows, less what is lost with x."""
     d, n_nodes = bits.shape[1], _nodes(bits)
     blocks, lost = np.zeros((d, 3, 3)), np.zeros((3 * d, 3 * d))
     step = max(1, AT_ONCE // (n_nodes**2 * 3 * d))
@@ -111,7 +111,7 @@ def information_of(where: Map, bits: np.ndarray, counts: np.ndarray) -> np.ndarr
 def _posterior(
     where: Map, ones: np.ndarray, there: np.ndarray, part: slice, n_nodes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points of x about the posterior mean of each row, their shares of the posterior, and P(bit = 1) there."""
+    """Place points of x about the posterior mean of each row, their shares of the posterior, and P(bit = 1) there."""
     at, weight = np.polynomial.hermite_e.hermegauss(n_nodes)
     steps = np.stack(np.meshgrid(at, at), axis=-1).reshape(-1, 2)
     log_weight = np.log(np.outer(weight, weight).ravel()) + 0.5 * np.square(steps).sum(axis=1)
@@ -127,6 +127,6 @@ def _posterior(
 
 
 def _nodes(bits: np.ndarray) -> int:
-    """By what nearly every row has observed, and not by what it was asked."""
+    """Decide by what nearly every row has observed, and not by what it was asked."""
     seen = np.quantile(np.count_nonzero(~np.isnan(bits), axis=1), FEW_SEEN)
     return next(nodes for most, nodes in NODES if seen <= most)

@@ -15,7 +15,7 @@ N_LINES = 6  # columns whose lines are drawn at first
 
 
 def map_of(name: str, model: Any, values: np.ndarray, n_lines: int = N_LINES) -> Map:
-    """Where a model with two latent traits places rows (n, d); `n_lines` columns have their lines drawn at first."""
+    """Place rows (n, d) by a model with two latent traits; `n_lines` columns have their lines drawn at first."""
     found = model.posterior(values)
     means = np.asarray(found.mean, np.float64)
     weights, bias = np.asarray(model.components_, np.float64), np.asarray(model.intercept_, np.float64)
@@ -34,15 +34,15 @@ def map_of(name: str, model: Any, values: np.ndarray, n_lines: int = N_LINES) ->
 
 
 def lines_of(weights: np.ndarray, bias: np.ndarray, means: np.ndarray, n_lines: int) -> np.ndarray:
-    """Columns of a map whose lines P(bit = 1 | x) = 0.5 tell most of rows at these places."""
+    """Choose columns of a map whose lines P(bit = 1 | x) = 0.5 separate most rows at these places."""
     return telling_boundaries(weights.T, bias, means, n_lines, data_window(means)) if n_lines else np.zeros(0, int)
 
 
 def short_covariances(covariances: Any) -> np.ndarray:
-    """xx, yy and xy of covariances (n, 2, 2)."""
+    """Take xx, yy and xy of covariances (n, 2, 2)."""
     return np.asarray(covariances, np.float64)[:, [0, 1, 0], [0, 1, 1]]
 
 
 def course_of(name: str, model: Any, n_rows: float) -> Course:
-    """How the fit of a model to n rows went, in bits per row."""
+    """Give the course of the fit of a model to n rows, in bits per row."""
     return Course(name, -np.asarray(model.history_, np.float64) / n_rows / np.log(2))

@@ -1,4 +1,4 @@
-"""What the axes of the map and the causes mean: which labels they go with, by ranks, and how sure that is.
+"""Meanings of the axes of the map and of causes: which labels they go with, by ranks, and how sure that is.
 
 Every label is tested against every axis and every cause.  No model saw the labels, so that an axis goes with one is a
 finding; how many ones a row has is tested beside them, since a trait is often little else, but models saw that.  Each
@@ -19,16 +19,16 @@ from latentbits.explorer.content import Labels, Map, Meaning, Table
 from latentbits.reports.many_tests import adjusted
 from latentbits.reports.summaries.records import Gallery
 
-__all__ = ["axis_title", "colouring", "felt", "in_words", "meanings_of", "poles_of", "strength", "telling"]
+__all__ = ["axis_title", "colouring", "felt", "in_words", "meanings_of", "names_for", "poles_of", "strength"]
 
-SURE = 0.01  # adjusted p below which a meaning is told
-WORTH_TELLING = {"rank correlation": 0.3, "AUC": 0.7, "eta squared": 0.1}
+MOST_P = 0.01  # adjusted p below which a meaning is reported
+LEAST_EFFECT = {"rank correlation": 0.3, "AUC": 0.7, "eta squared": 0.1}
 FEWEST_ROWS = 8  # that a test is made of
 FEWEST_OF_A_KIND = 5
-FEW_ROWS = 30  # below which chances come from shuffled labels
+FEWEST_ROWS_BY_FORMULA = 30  # below which chances come from shuffled labels
 N_SHUFFLES = 99_999
 SHUFFLED_CELLS = 2**20  # at a time
-PLACES_APART = 6  # decimals in which rows differ; in more they do by rounding
+PLACE_DECIMALS = 6  # decimals in which rows differ; in more they do by rounding
 MOST_POLES = 3  # columns at each end of an axis
 ONES = "how many ones a row has"
 
@@ -44,7 +44,7 @@ class Scale(NamedTuple):
 
 
 def meanings_of(table: Table, where: Map | None, galleries: Sequence[Gallery]) -> tuple[Meaning, ...]:
-    """All that can be said of axes and causes, the strongest first.
+    """Find all that can be said of axes and causes, the strongest first.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ def meanings_of(table: Table, where: Map | None, galleries: Sequence[Gallery]) -
     said = [
         replace(found, p=float(p))
         for found, p in zip(made, adjusted(np.array([found.p for found in made]), "holm"))
-        if p < SURE and abs(found.value) >= WORTH_TELLING[found.measure]
+        if p < MOST_P and abs(found.value) >= LEAST_EFFECT[found.measure]
     ]
     return tuple(sorted(said, key=strength, reverse=True))
 
 
 def strength(meaning: Meaning) -> float:
-    """From 0 to 1, on one scale for all measures: that of a correlation."""
+    """Compute a strength from 0 to 1, on one scale for all measures: that of a correlation."""
     if meaning.measure == "eta squared":
         return float(np.sqrt(meaning.value))
     return abs(2 * meaning.value - 1 if meaning.measure == "AUC" else meaning.value)
@@ -73,7 +73,7 @@ def strength(meaning: Meaning) -> float:
 
 
 def goes_with(meaning: Meaning) -> str:
-    """The label in a sentence, with the number: "WatrCont (rank correlation -0.78)"."""
+    """Write the label in a sentence, with the number: "WatrCont (rank correlation -0.78)"."""
     what, number = meaning.label or ONES, f"{meaning.measure} {meaning.value:.2f}"
     if meaning.measure == "AUC":
         what += f", {meaning.kinds[0]} above {meaning.kinds[1]}"
@@ -82,20 +82,20 @@ def goes_with(meaning: Meaning) -> str:
     return f"{what} ({number})"
 
 
-def telling(meanings: Sequence[Meaning], gallery: str | None, layer: int, number: int) -> list[Meaning]:
-    """What an axis or a cause is called by: its strongest label, and how many ones rows have where that is stronger."""
+def names_for(meanings: Sequence[Meaning], gallery: str | None, layer: int, number: int) -> list[Meaning]:
+    """Choose names of an axis or a cause: its strongest label, and the number of ones where that is stronger."""
     own = [m for m in meanings if (m.gallery, m.layer, m.number) == (gallery, layer, number)]
     labels = [m for m in own if m.label]
     return labels[:1] + [m for m in own[:1] if not m.label]
 
 
 def in_words(told: Sequence[Meaning]) -> str:
-    """Of `telling`, in a sentence after "goes with"; "" where there is nothing."""
+    """Write these names in a sentence after "goes with"; "" where there is nothing."""
     return ", and more with ".join(goes_with(meaning) for meaning in told)
 
 
 def axis_title(axis: int, told: Sequence[Meaning]) -> str:
-    """What is written at an axis: "trait 1: WatrCont (-0.78)"."""
+    """Write the title of an axis: "trait 1: WatrCont (-0.78)"."""
     words = []
     for meaning in told:
         kind = "" if meaning.measure == "rank correlation" else f"{meaning.kinds[0]}, {meaning.measure} "
@@ -104,7 +104,7 @@ def axis_title(axis: int, told: Sequence[Meaning]) -> str:
 
 
 def colouring(meanings: Sequence[Meaning], labels: Sequence[Labels]) -> tuple[int, str] | None:
-    """Which label colours the map at first, and why in words: that which its axes go with most, else the first."""
+    """Choose the label that colours the map at first, and say why: the one that axes go with most, else the first."""
     if not labels:
         return None
     names = [one.name for one in labels]
@@ -116,10 +116,10 @@ def colouring(meanings: Sequence[Meaning], labels: Sequence[Labels]) -> tuple[in
 
 
 def felt(spread: np.ndarray, table: Table) -> np.ndarray:
-    """How much columns vary with what is hidden, of the variance of what pulls at each.
+    """Compute how much columns vary with what is hidden, from the variance of what pulls at each.
 
     A pull on the log odds moves a rare bit little: the slope of its probability is p (1 - p).  Real numbers are
-    compared in units of their own spread.
+    compared in units of their spread.
     """
     share = mean_seen(table.values, table.weights)
     variance = mean_seen(np.square(table.values - share), table.weights)
@@ -127,7 +127,7 @@ def felt(spread: np.ndarray, table: Table) -> np.ndarray:
 
 
 def poles_of(table: Table, where: Map) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-    """Of each axis, the columns that grow most along it, and that fall most; pixels have no names worth telling."""
+    """Name the columns that grow most along each axis, and that fall most; pixels have no names that help."""
     if table.image_shape is not None:
         return ()
     moved = np.sign(where.weights) * np.sqrt(felt(np.square(where.weights), table))
@@ -143,7 +143,7 @@ def _largest(moved: np.ndarray, table: Table) -> tuple[str, ...]:
 
 
 def _ones(table: Table) -> tuple[Labels, ...]:
-    """How many ones each row has, as if it were a label; of rows with holes the share, and of real numbers nothing."""
+    """Count the ones of each row, as if it were a label; with holes the share, and for real numbers nothing."""
     known = (~np.isnan(table.values)).sum(axis=1)
     if table.real:
         return ()
@@ -162,7 +162,7 @@ def _scales(where: Map | None, galleries: Sequence[Gallery]) -> Iterator[Scale]:
 
 
 def _tested(labels: Labels, where: Map | None, galleries: Sequence[Gallery]) -> Iterator[Meaning]:
-    """The label against every axis and cause that varies."""
+    """Test the label against every axis and cause that varies."""
     together: dict[int, list[Scale]] = {}  # those of the same rows
     for scale in _scales(where, galleries):
         together.setdefault(len(scale.values), []).append(scale)
@@ -170,7 +170,7 @@ def _tested(labels: Labels, where: Map | None, galleries: Sequence[Gallery]) -> 
         rows = _rows_of(labels, n)
         if len(rows) < FEWEST_ROWS:
             continue
-        places = np.round(np.column_stack([scale.values[rows] for scale in scales]), PLACES_APART)
+        places = np.round(np.column_stack([scale.values[rows] for scale in scales]), PLACE_DECIMALS)
         varying = np.flatnonzero(np.ptp(places, axis=0) > 0)
         if len(varying) == 0:
             continue
@@ -182,7 +182,7 @@ def _tested(labels: Labels, where: Map | None, galleries: Sequence[Gallery]) -> 
 
 
 def _rows_of(labels: Labels, n: int) -> np.ndarray:
-    """Of the first n rows those that are known, and of a kind that has several."""
+    """Find the rows among the first n that are known, and of a kind that has several."""
     codes = labels.codes[:n]
     if labels.numbers is not None:
         return np.flatnonzero(codes >= 0)
@@ -194,7 +194,7 @@ def _of_numbers(labels: Labels, numbers: np.ndarray, scales: Sequence[Scale], ra
     own = stats.rankdata(numbers)[:, None]
     n, unit, label = len(own), _unit(ranks), _unit(own)
     rho = np.clip(label[:, 0] @ unit, -1, 1)
-    if n < FEW_ROWS:
+    if n < FEWEST_ROWS_BY_FORMULA:
         p = _by_shuffling(label, unit)
     else:
         t = rho * np.sqrt((n - 2) / np.maximum(1 - np.square(rho), 1e-300))
@@ -208,7 +208,7 @@ def _of_kinds(labels: Labels, codes: np.ndarray, scales: Sequence[Scale], ranks:
     n, k, unit = len(codes), len(there), _unit(ranks)
     counts = np.bincount(codes)
     explained = np.array([np.sum(np.square(np.bincount(codes, one)) / counts) for one in unit.T])
-    if n < FEW_ROWS:
+    if n < FEWEST_ROWS_BY_FORMULA:
         p = _by_shuffling((codes[:, None] == np.arange(k)) / np.sqrt(counts), unit)
     else:
         p = _at_least(stats.chi2.sf((n - 1) * explained, k - 1), codes, ranks)
@@ -234,15 +234,15 @@ def _meaning(
 
 
 def _unit(ranks: np.ndarray) -> np.ndarray:
-    """Columns about their means, of length 1."""
+    """Centre columns, and make their length 1."""
     centred = ranks - ranks.mean(axis=0)
     return centred / np.linalg.norm(centred, axis=0)
 
 
 def _by_shuffling(label: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Chance that a label (n, k), shuffled, explains as much of each column of `unit` (n, m) as it does: (m,).
+    """Compute the chance (m,) that a label (n, k), shuffled, explains as much of each column of `unit` (n, m).
 
-    What is explained is the squared length of the column's projection on the label's columns.
+    The measure is the squared length of the column's projection on the label's columns.
     """
     rng = np.random.default_rng(0)
     explained, n = np.square(label.T @ unit).sum(axis=0), len(label)
@@ -257,13 +257,13 @@ def _by_shuffling(label: np.ndarray, unit: np.ndarray) -> np.ndarray:
 
 
 def _at_least(p: np.ndarray, label: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Chances by formula, where small no less than they can be."""
-    least = [_least_chance(label, rank) if one < SURE else 0.0 for one, rank in zip(p, ranks.T)]
+    """Compute chances by formula, where small no less than they can be."""
+    least = [_least_chance(label, rank) if one < MOST_P else 0.0 for one, rank in zip(p, ranks.T)]
     return np.maximum(p, least)
 
 
 def _least_chance(label: np.ndarray, rank: np.ndarray) -> float:
-    """The chance that shuffling the label gives the very table of label and rank that is there; no p is less.
+    """Compute the chance that shuffling the label gives the very table of label and rank that is there; no p is less.
 
     Where nearly all rows share one value, as with a cause that is hardly ever on, formulas for ranks promise far less:
     of 70 rows one alone is on, and one alone is of a kind; that they are the same has the chance 1 in 70.  There the
@@ -279,7 +279,7 @@ def _least_chance(label: np.ndarray, rank: np.ndarray) -> float:
 
 
 def _coarse(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the different values, and how often each occurs; all but one are as one where it has most rows."""
+    """Count how often each value occurs; all but one are as one where it has most rows."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     if 2 * counts.max() > len(codes):
         codes = (codes != np.argmax(counts)).astype(int)

@@ -1,4 +1,4 @@
-"""What was done, as a paragraph that can go into a paper: rows, models, splits, seeds, versions and numbers."""
+"""Methods, as a paragraph that can go into a paper: rows, models, splits, seeds, versions and numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["methods"]
 def methods(
     given: Given, found: Search, models: Sequence[ModelRow], n_for_map: int, seed: int | None, n_maps: int = 1
 ) -> str:
-    """In sentences; `n_for_map` are the rows that the map was learned from, and the `n_maps`, where there are more."""
+    """Write the paragraph; `n_for_map` are the rows that the map (and the `n_maps`, if there are more) learned from."""
     several = f" So were {n_maps} maps, a mixture of such models." if n_maps > 1 else ""
     texts = (
         _table(given, found),

@@ -1,4 +1,4 @@
-"""What a reader should know before believing a page: causes that say nothing yet, and what there was no time for."""
+"""Notes for a reader before believing a page: causes that say nothing yet, and what there was no time for."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from latentbits.reports.summaries.records import Gallery, Layer
 
 __all__ = ["how_compared", "told_budget", "tried", "with_note"]
 
-NOTHING = 0.005  # weights below it are shown as 0.00
-ALIKE = 0.05  # of the largest weight: causes that differ by no more in any column are one
-MORE_TIME = 5  # times the budget, which is proposed where it was too short
+LEAST_WEIGHT_SHOWN = 0.005  # weights below it are shown as 0.00
+ALIKE_SHARE = 0.05  # of the largest weight: causes that differ by no more in any column are one
+TIMES_BUDGET = 5  # times the budget, which is proposed where it was too short
 
 NOT_CONVERGED = "This fit had not converged: what it shows may change."
 
 
 def with_note(gallery: Gallery, converged: bool) -> Gallery:
-    """A gallery that says what is wrong with it, if anything is; without its causes where they carry nothing."""
+    """Add to a gallery what is wrong with it, if anything is; leave out causes that carry nothing."""
     notes = [] if converged else [NOT_CONVERGED]
     if gallery.trees:
         if not any(tree.sure.any() for tree in gallery.trees):
             notes.append("No two columns have more in common than chance would give.")
         return replace(gallery, note=" ".join(notes))
     layer = gallery.layers[0]
-    if _differences(gallery.kind, layer) < NOTHING:
+    if _differences(gallery.kind, layer) < LEAST_WEIGHT_SHOWN:
         same = "all kinds are the same" if gallery.kind == "probability" else "all weights are about 0"
         notes.append(f"Its {len(layer.names)} {layer.title.lower()} carry nothing: {same}.")
         return replace(gallery, layers=(), note=" ".join(notes))
     if _are_alike(gallery.kind, layer):
-        notes.append("Its causes are all about the same: they have not been told apart.")
+        notes.append("Its causes are all about the same: the fit has not separated them.")
     return replace(gallery, note=" ".join(notes))
 
 
 def _differences(kind: str, layer: Layer) -> float:
-    """How much the causes of a layer change at most: of kinds of rows, from one to another."""
+    """Compute how much the causes of a layer change at most: of kinds of rows, from one to another."""
     weights = _as_shown(kind, layer)
     change = np.ptp(weights, axis=0) if kind == "probability" else np.abs(weights)
     return float(np.max(change, initial=0.0))
 
 
 def _are_alike(kind: str, layer: Layer) -> bool:
-    """Whether causes that are on or off are one and the same; traits are found one after the other."""
+    """Say whether causes that are on or off are one and the same; traits are found one after the other."""
     if kind == "probability" or len(layer.names) < 2 or np.isnan(layer.usage).any():
         return False
     weights = _as_shown(kind, layer)
-    return bool(np.max(np.ptp(weights, axis=0)) < ALIKE * np.max(np.abs(weights)))
+    return bool(np.max(np.ptp(weights, axis=0)) < ALIKE_SHARE * np.max(np.abs(weights)))
 
 
 def _as_shown(kind: str, layer: Layer) -> np.ndarray:
@@ -56,7 +56,7 @@ def _as_shown(kind: str, layer: Layer) -> np.ndarray:
 
 
 def how_compared(found: Search) -> str:
-    """Which rows fitted, chose and scored, in a sentence."""
+    """Say in a sentence which rows fitted, chose and scored."""
     end = " The search was interrupted: other models and sizes were not tried." if found.interrupted else ""
     several = [len(trials) > 1 for name, trials in found.trials.items() if family(found.families[name]).sizes]
     sampled = ""
@@ -76,7 +76,7 @@ def how_compared(found: Search) -> str:
 
 
 def tried(found: Search, budget: float | None, kept: bool) -> str:
-    """Which families are not there and why, and what more time would do; "" where all was tried.
+    """Say which families are not there and why, and what more time would do; "" where all was tried.
 
     `kept` says whether fits are kept in a folder, so that another run goes on from them.
     """
@@ -92,7 +92,7 @@ def tried(found: Search, budget: float | None, kept: bool) -> str:
         text = f"{len(found.families)} of {n_all} families were fitted; not fitted: {why_not}."
     if budget is None or not found.was_short:
         return text
-    more = MORE_TIME * budget
+    more = TIMES_BUDGET * budget
     resume = " --resume" if kept else ""
     return f"{text} The same command with --budget {told_budget(more)}{resume} (in Python budget={more:g}) " + (
         "would go on from here." if kept else "would go further."
@@ -100,7 +100,7 @@ def tried(found: Search, budget: float | None, kept: bool) -> str:
 
 
 def told_budget(seconds: float) -> str:
-    """As the command line takes it.
+    """Write a budget as the command line takes it.
 
     >>> told_budget(300.0), told_budget(100.0), told_budget(2.5)
     ('5m', '100s', '2.5s')

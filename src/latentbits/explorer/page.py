@@ -39,7 +39,7 @@ def write_page(content: Content, path: str | os.PathLike[str]) -> Path:
 
 
 def render_page(content: Content) -> str:
-    """The page as text."""
+    """Write the page as text."""
     head, arrays = payload_of(content)
     script, style = joined_scripts(), (HERE / "style.css").read_text("utf-8")
     # Only this script and this style run; nothing is fetched, sent or framed.  The page's own downloads are blobs.
@@ -66,7 +66,7 @@ def render_page(content: Content) -> str:
 
 @cache
 def joined_scripts() -> str:
-    """All modules as one, each after those it imports: imports are dropped, and exported names are just names."""
+    """Join all modules as one, each after those it imports: imports are dropped, and exported names are just names."""
     done: dict[str, str] = {}
 
     def take(name: str) -> None:
@@ -89,7 +89,7 @@ def _digest(text: str) -> str:
 
 
 def _inert(value: Any) -> str:
-    """JSON that no HTML parser takes for a tag or a comment, whatever names it holds."""
+    """Write JSON that no HTML parser takes for a tag or a comment, whatever names it holds."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

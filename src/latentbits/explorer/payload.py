@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.explorer.content import Content, Labels, Map, Maps, Meaning, Misfit, ModelRow, Table
-from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, telling
+from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, names_for
 from latentbits.explorer.typed_arrays import Arrays
 from latentbits.reports.render import plain
 from latentbits.reports.summaries.records import Gallery, Layer, Tree
@@ -20,7 +20,7 @@ MOST_POINTS = 400  # of a curve
 
 
 def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
-    """The JSON object of the page, and its arrays; where something was not fitted, its entry is null."""
+    """Make the JSON object of the page, and its arrays; where something was not fitted, its entry is null."""
     arrays = Arrays()
     head = {
         "title": content.title,
@@ -82,7 +82,7 @@ def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
 
 
 def _add_labels(name: str, labels: Labels, arrays: Arrays) -> None:
-    """Numbers in single precision, NaN where nothing is known; kinds by their number, 65535 where nothing is."""
+    """Add numbers in single precision, NaN where unknown; kinds by their number, 65535 where unknown."""
     if labels.numbers is None:
         arrays.add(name, np.where(labels.codes < 0, 65535, labels.codes), "u2")
     else:
@@ -103,7 +103,7 @@ def _map(where: Map, content: Content, arrays: Arrays) -> dict[str, Any]:
     return {
         "name": where.name,
         "lines": [int(j) for j in where.lines],
-        "axes": [axis_title(axis, telling(content.meanings, None, 0, axis)) for axis in range(2)],
+        "axes": [axis_title(axis, names_for(content.meanings, None, 0, axis)) for axis in range(2)],
         "label": None if coloured is None else coloured[0],
         "label_why": "" if coloured is None else coloured[1],
         "no_errors": "they were not looked for" if content.axes is None else content.axes.why,
@@ -130,7 +130,7 @@ def _maps(maps: Maps, arrays: Arrays) -> dict[str, Any]:
 
 
 def _meaning(one: Meaning) -> dict[str, Any]:
-    """What an axis goes with, for a picture: how strongly, from -1 to 1 where it has a sign."""
+    """Describe what an axis goes with, for a picture: how strongly, from -1 to 1 where it has a sign."""
     signed = {"AUC": 2 * one.value - 1, "eta squared": math.sqrt(max(one.value, 0))}.get(one.measure, one.value)
     measure = f"{one.measure} {one.value:.2f}".replace("-", "\N{MINUS SIGN}")
     return {"axis": one.number, "label": one.label or ONES, "strength": _numbers(signed), "measure": measure}
@@ -151,7 +151,7 @@ def _gallery(gallery: Gallery, name: str, meanings: Sequence[Meaning], arrays: A
     layers = [_layer(layer, f"{name}.{i}", arrays) for i, layer in enumerate(gallery.layers)]
     for i, layer in enumerate(layers):
         numbers = range(len(layer["names"]))
-        layer["meanings"] = [in_words(telling(meanings, gallery.name, i, number)) for number in numbers]
+        layer["meanings"] = [in_words(names_for(meanings, gallery.name, i, number)) for number in numbers]
     return {
         "name": gallery.name,
         "about": gallery.about,
@@ -163,7 +163,7 @@ def _gallery(gallery: Gallery, name: str, meanings: Sequence[Meaning], arrays: A
 
 
 def _tree(tree: Tree, name: str, arrays: Arrays) -> dict[str, Any]:
-    """Its arrays, where there are states, are gallery.<number>.tree.<tree>.transitions and emissions."""
+    """Describe a tree; its arrays, where it has states, are gallery.<number>.tree.<tree>.transitions and emissions."""
     if tree.transitions is not None and tree.emissions is not None:
         arrays.add(f"{name}.transitions", tree.transitions.reshape(len(tree.parents), -1), "f4")
         arrays.add(f"{name}.emissions", tree.emissions, "f4")
@@ -183,7 +183,7 @@ def _tree(tree: Tree, name: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def _layer(layer: Layer, name: str, arrays: Arrays) -> dict[str, Any]:
-    """Its arrays are called after it: gallery.<number>.<layer>.weights and so on."""
+    """Describe a layer; its arrays are called after it: gallery.<number>.<layer>.weights and so on."""
     arrays.add(f"{name}.weights", layer.weights, "f4")
     arrays.add_scaled(f"{name}.active", layer.active, "u2")
     arrays.add(f"{name}.examples", layer.examples, "u4")
@@ -218,7 +218,7 @@ def _model(model: ModelRow) -> dict[str, Any]:
 
 
 def _thinned(values: np.ndarray) -> list[list[float | None]]:
-    """Pairs of iteration and value: of many, some, the first and the last among them."""
+    """Take pairs of iteration and value: of many, some, the first and the last among them."""
     values = np.asarray(values, np.float64)
     places = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).round().astype(int))
     return [[int(i), _numbers(values[i])] for i in places] if len(values) else []

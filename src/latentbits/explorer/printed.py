@@ -30,7 +30,7 @@ from latentbits.figures.latent_trait.arrays import decode, spread_places
 from latentbits.figures.latent_trait.maps import plot_decoded, plot_map
 from latentbits.figures.latent_tree.pictures import plot_tree
 from latentbits.reports.summaries.records import Gallery, Layer
-from latentbits.reports.trees import BITS
+from latentbits.reports.trees import BITS_PER_NAT
 
 __all__ = ["draw_exploration", "draw_map"]
 
@@ -141,7 +141,7 @@ def _plot_causes(gallery: Gallery, content: Content, ax: Any) -> None:
     shape, names = content.table.image_shape, content.table.columns
     if gallery.trees:
         tree = gallery.trees[0]
-        plot_tree(tree.parents, tree.information / BITS, names, ax, _means(content), shape)
+        plot_tree(tree.parents, tree.information / BITS_PER_NAT, names, ax, _means(content), shape)
         ax.set_title(f"The {'largest ' if len(gallery.trees) > 1 else ''}tree of the {gallery.name}")
         return
     layer = gallery.layers[0]

@@ -88,7 +88,7 @@ def draw_misfit(content: Content) -> Any:
     """
     found, table = content.misfit, content.table
     if found is None:
-        raise DataError("nothing to draw: what fits worst is told of a map that has converged")
+        raise DataError("nothing to draw: only a map that has converged shows what fits worst")
     names = table.row_names or tuple(f"row {number}" for number in table.numbers)
     rows = slice(0, MOST_LINES)
     columns = np.argsort(-np.nan_to_num(found.column_bits), kind="stable")[:MOST_LINES]
@@ -100,7 +100,7 @@ def draw_misfit(content: Content) -> Any:
         left.set_xlabel("bits; hollow: two standard deviations of what is expected")
         _pairs(right, found.column_bits[columns], found.column_alone[columns], [table.columns[j] for j in columns])
         right.set_title("Columns: bits a cell costs")
-        right.set_xlabel("bits per cell, told by the others; hollow: by its mean alone")
+        right.set_xlabel("bits per cell, given the others; hollow: by its mean alone")
     return figure
 
 
@@ -125,7 +125,7 @@ def _map_of(content: Content) -> Map:
 
 
 def _no_errors(content: Content) -> str:
-    return f"intervals are not told: {content.axes.why}" if content.axes is not None else ""
+    return f"there are no intervals: {content.axes.why}" if content.axes is not None else ""
 
 
 def _reach(where: Map, table: Table) -> np.ndarray:

@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.choosing.compare import fit_copy, ranked, score_rows, weights_of
+from latentbits.choosing.compare import fit_copy, score_rows, weights_of
 from latentbits.explorer.content import Maps
 from latentbits.explorer.looks import lines_of, short_covariances
+from latentbits.reports.comparison import ranked
 from latentbits.reports.numbers import with_error
 
 __all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "maps_asked", "maps_of", "told"]
 
 MOST_MAPS = 12  # that a page shows beside each other
-HELD_OUT = 0.25  # of the rows, on which several maps are compared with one
-SURE = 3.0  # standard errors from which a difference is told as one
+HELD_OUT_SHARE = 0.25  # of the rows, on which several maps are compared with one
+SURE_ERRORS = 3.0  # standard errors from which a difference is reported as one
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What several maps and one need for the same unseen rows, in bits per row.
+    """Costs of several maps and of one for the same unseen rows, in bits per row.
 
     `fewer` is how many fewer several need, `error` its standard error, row by row; `converged` whether both fits did.
     """
@@ -35,22 +36,22 @@ class Gain:
 
 
 def check_maps(n_maps: int) -> None:
-    """A number of maps that a page can show, or an error."""
+    """Check that a page can show this number of maps."""
     whole = isinstance(n_maps, int | np.integer) and not isinstance(n_maps, bool)
     if not (whole and 1 <= n_maps <= MOST_MAPS):
         raise ValueError(f"n_maps must be a whole number from 1 to {MOST_MAPS}, found {n_maps!r}")
 
 
 def maps_asked(model: Any) -> int:
-    """How many maps of two traits a model has that the page can show; 1 for any other, and for a name."""
+    """Count the maps of two traits of a model that the page can show; 1 for any other, and for a name."""
     several = getattr(model, "n_maps", 1)
     return several if getattr(model, "n_components", 0) == 2 and 1 < several <= MOST_MAPS else 1
 
 
 def gain_of(values: Any, one: Any, several: Any, weights: np.ndarray | None, seed: int | None) -> Gain:
-    """Both estimators fitted to three quarters of the rows, and compared on the rest."""
+    """Fit both estimators to three quarters of the rows, and compare them on the rest."""
     shuffled = np.random.default_rng(seed).permutation(values.shape[0])
-    n_unseen = max(1, round(HELD_OUT * len(shuffled)))
+    n_unseen = max(1, round(HELD_OUT_SHARE * len(shuffled)))
     unseen, seen = np.sort(shuffled[:n_unseen]), np.sort(shuffled[n_unseen:])
     own = weights_of(weights, unseen)
     row_bits, common, converged = {}, {}, {}
@@ -73,7 +74,7 @@ def gain_of(values: Any, one: Any, several: Any, weights: np.ndarray | None, see
 def maps_of(
     name: str, model: Any, values: np.ndarray, weights: np.ndarray | None, n_lines: int, gain: Gain | None
 ) -> Maps:
-    """Where a model of several maps with two latent traits places rows (n, d), each on its most probable map.
+    """Place rows (n, d) by a model of several maps with two latent traits, each on its most probable map.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def maps_of(
 
 
 def _profiles(values: np.ndarray, sure: np.ndarray, weights: np.ndarray | None, real: bool) -> np.ndarray:
-    """The mean of each column over the rows of each map (m, d), by how probably they are on it; in its own units."""
+    """Average each column over the rows of each map (m, d), by how probably they are on it; in its units."""
     counts = sure if weights is None else sure * weights[:, None]
     there = ~np.isnan(values)
     known = np.where(there, values, 0.0).astype(np.float64)
@@ -130,7 +131,7 @@ def _profiles(values: np.ndarray, sure: np.ndarray, weights: np.ndarray | None, 
 
 
 def places_among(profiles: np.ndarray) -> np.ndarray:
-    """Places of maps in a plane (m, 2) in which those with like columns are near: principal components, 1 across.
+    """Place maps in a plane (m, 2) in which those with like columns are near: principal components, 1 across.
 
     >>> places_among(np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])).tolist()
     [[-0.5, 0.0], [0.5, 0.0]]
@@ -147,7 +148,7 @@ def places_among(profiles: np.ndarray) -> np.ndarray:
 
 
 def told(shares: np.ndarray, sure: float, gain: Gain | None) -> str:
-    """What is seen of several maps, in sentences: shares, how sure rows are on them, and bits of unseen rows.
+    """Describe several maps in sentences: shares, how sure rows are on them, and bits of unseen rows.
 
     >>> told(np.array([0.7, 0.3]), 0.9, None)
     '2 maps hold 70 % and 30 % of the rows; a row is on its map with a probability of 0.90 on average. Whether they \
@@ -159,10 +160,10 @@ describe unseen rows better than one map was not measured: no time was left.'
     if gain is None:
         return f"{text} Whether they describe unseen rows better than one map was not measured: no time was left."
     if not gain.converged:
-        return f"{text} Whether they describe unseen rows better than one map cannot be told: a fit had not converged."
+        return f"{text} Whether they describe unseen rows better than one map is unknown: a fit had not converged."
     by = with_error(abs(gain.fewer), gain.error, ".2f")
     need = f"For {gain.n_rows:,} unseen rows they need {gain.several:.2f} bits per row, and one map {gain.one:.2f}"
-    if not abs(gain.fewer) > SURE * gain.error:  # also where the error is not known
+    if not abs(gain.fewer) > SURE_ERRORS * gain.error:  # also where the error is not known
         more = "more" if gain.fewer < 0 else "fewer"
         return f"{text} {need}: no clear difference ({by} {more}), so one map may be all that there is."
     if gain.fewer < 0:

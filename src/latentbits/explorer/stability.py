@@ -12,11 +12,11 @@ from latentbits.reports.summaries.records import Gallery, Tree
 
 __all__ = ["alike", "axes_again", "axes_alike", "with_rounds"]
 
-FOUND = 0.9  # correlation over rows from which a cause of another fit is the same
+FOUND_CORRELATION = 0.9  # correlation over rows from which a cause of another fit is the same
 
 
 def with_rounds(gallery: Gallery, others: Sequence[Gallery]) -> Gallery:
-    """The gallery, whose lowest causes know in how many of the other fits they were found again.
+    """Add to the lowest causes of a gallery in how many of the other fits they were found again.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ def with_rounds(gallery: Gallery, others: Sequence[Gallery]) -> Gallery:
     if gallery.trees:
         return replace(gallery, trees=tuple(_tree_again(tree, others) for tree in gallery.trees))
     lowest = gallery.layers[0]
-    found = [alike(lowest.active, other.layers[0].active) >= FOUND for other in others]
+    found = [alike(lowest.active, other.layers[0].active) >= FOUND_CORRELATION for other in others]
     layer = replace(lowest, found_again=np.sum(found, axis=0), n_rounds=len(others))
     return replace(gallery, layers=(layer, *gallery.layers[1:]))
 
 
 def _tree_again(tree: Tree, others: Sequence[Gallery]) -> Tree:
-    """The tree, whose edges know in how many of the other fits they were found again, in whatever direction."""
+    """Add to the edges of a tree in how many of the other fits they were found again, in whatever direction."""
     columns = np.arange(len(tree.parents))
     found = np.zeros(len(columns), int)
     for other in others:
@@ -44,9 +44,9 @@ def _tree_again(tree: Tree, others: Sequence[Gallery]) -> Tree:
 
 
 def alike(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """How much each cause of ours (n, m) goes with its partner among theirs (n', k), over the rows that both have.
+    """Measure how much each cause of ours (n, m) goes with its partner among theirs (n', k), over rows that both have.
 
-    Each has one partner at most, so that together they are most alike.  What is on in one fit may be off in another,
+    Each has one partner at most, so that together they are most alike.  A cause on in one fit may be off in another,
     and traits may point the other way: the sign of a correlation does not count.  A cause that never changes has none.
 
     >>> ours = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]])
@@ -63,7 +63,7 @@ def alike(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def axes_alike(means: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """How much each axis of a map (n, 2) goes with that of another fit (n', q), q at least 2, over the rows of both.
+    """Measure how much each axis of a map (n, 2) goes with that of another fit (n', q), q at least 2, over common rows.
 
     The likelihood fixes no rotation of the traits, so theirs are turned as a whole to lie on ours as well as they can
     (Procrustes), and an axis may point the other way.
@@ -80,7 +80,7 @@ def axes_alike(means: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
-    """In a sentence, whether the axes of a map (n, 2) were found in rounds: places (n', q) of rows by each fit.
+    """Say in a sentence whether the axes of a map (n, 2) were found in rounds: places (n', q) of rows by each fit.
 
     >>> places = np.random.default_rng(0).normal(size=(50, 2))
     >>> axes_again(places, [places, -places])
@@ -89,20 +89,20 @@ def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
     whole = [theirs for theirs in rounds if theirs.shape[1] > 1]
     if not whole:
         why = "the fits to parts of the rows had one trait" if len(rounds) else "no fit of traits to them has converged"
-        return f"Whether other parts of the rows give the same axes cannot be told: {why}."
+        return f"Whether other parts of the rows give the same axes is unknown: {why}."
     match = np.array([axes_alike(means, theirs) for theirs in whole])
-    (first, second), m = (match >= FOUND).sum(axis=0).tolist(), len(whole)
+    (first, second), m = (match >= FOUND_CORRELATION).sum(axis=0).tolist(), len(whole)
     least, s = f"{np.floor(100 * match.min()) / 100:.2f}", "s" if m > 1 else ""
     if first == second == m:
         return f"The axes were found again in {m} of {m} round{s} (correlation of rows' places at least {least})."
     return (
         f"Trait 1 was found again in {first} of {m} round{s}, trait 2 in {second} of {m} (correlation of rows' places "
-        f"{FOUND} or more; the least is {least}): an axis that is not found again is not to be trusted."
+        f"{FOUND_CORRELATION} or more; the least is {least}): an axis that is not found again is not to be trusted."
     )
 
 
 def _standard(x: np.ndarray) -> np.ndarray:
-    """Centred columns of length 1; 0 where there is nothing but rounding."""
+    """Centre columns, and make their length 1; 0 where there is nothing but rounding."""
     x = x - x.mean(0)
     length = np.linalg.norm(x, axis=0)
     return np.divide(x, length, out=np.zeros_like(x), where=length > 1e-6 * np.sqrt(len(x)))

@@ -31,9 +31,9 @@ MOST_SHOWN = 200_000  # rows on the map
 MOST_BYTES = 10_000_000  # of rows on the page, before they are deflated
 FEWEST_SHOWN = 200
 WIDE = 2000  # columns from which on
-WIDE_CELLS = 2**21  # so many cells are placed on the map: in float64 (`estimators/precision.py`) 3 us each, twice
+WIDE_CELLS = 2**21  # the number of cells placed on the map: in float64 (`estimators/precision.py`) 3 us each, twice
 MOST_CLOSE = 4000  # rows of which the page holds what every model says
-MOST_LEVELS = 1000  # kinds of rows that a column of labels can tell
+MOST_LEVELS = 1000  # kinds of rows that a column of labels can have
 MOST_LETTERS = 200  # of a name on the page: more are of no use to a reader
 FEW_NUMBERS = 10  # different whole numbers that are taken for kinds
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)  # 007 is a code
@@ -75,7 +75,7 @@ def take_table(
     real: bool | None = None,
     sample_weight: Any = None,
 ) -> Given:
-    """The arguments of `explore` as one record, checked.
+    """Check the arguments of `explore`, and make one record of them.
 
     Tables with fractions are of real numbers.  Whole numbers other than 0 and 1 can be counts, codes or slips, so what
     they are must be said.
@@ -121,7 +121,7 @@ def take_table(
 
 
 def most_varied(values: Any, n: int, weights: np.ndarray | None = None) -> np.ndarray:
-    """Numbers of the n columns of a table whose variance, times the rows in which they are seen, is largest.
+    """Find the n columns of a table whose variance, times the rows in which they are seen, is largest.
 
     Each row counts as often as its weight says; None for once.
 
@@ -151,9 +151,9 @@ def most_varied(values: Any, n: int, weights: np.ndarray | None = None) -> np.nd
 
 
 def shown_rows(given: Given, seed: int | None, several_maps: bool = False) -> tuple[Table, int]:
-    """The part of a table that the page shows, and how many of its first rows are looked at closely.
+    """Choose the part of a table that the page shows, and how many of its first rows are looked at closely.
 
-    Of a large table the rows looked at closely are a sample, and come first; so are all that are shown of a very large
+    In a large table the rows looked at closely are a sample, and come first; so are all that are shown of a very large
     one.
     """
     n, d = len(given.counting), given.values.shape[1]
@@ -187,7 +187,7 @@ def shown_rows(given: Given, seed: int | None, several_maps: bool = False) -> tu
 def _from_frame(
     frame: Any, labels: Any, column_names: Any, weights: Any, bits: bool = True
 ) -> tuple[Any, Any, Any, Any]:
-    """The bits of a frame, with the columns that `labels` and `weights` name taken out of it.
+    """Take the bits of a frame, without the columns that `labels` and `weights` name.
 
     Columns that hold no bits are labels, too; `bits` says that numbers are to be.
     """
@@ -229,7 +229,7 @@ def _part(frame: Any, places: list[int]) -> Any:
 
 
 def _odd(frame: Any, place: int, name: str) -> Odd | None:
-    """What a column of a frame is if it holds no bits."""
+    """Classify a column of a frame that holds no bits."""
     part = _part(frame, [place])
     (column,) = read_columns(part)
     categories = str(next(iter(part.dtypes))).lower().startswith("categor")
@@ -246,7 +246,7 @@ def _odd(frame: Any, place: int, name: str) -> Odd | None:
 
 
 def _named_columns(argument: str, labels: Any, n_rows: int, there: list[str]) -> list[int]:
-    """Places of the columns that an argument names; none where it is the values themselves."""
+    """Find the columns that an argument names; none where it is the values themselves."""
     asked = [labels] if isinstance(labels, str) else labels
     if not isinstance(asked, list | tuple) or not all(isinstance(name, str) for name in asked):
         return []
@@ -259,7 +259,7 @@ def _named_columns(argument: str, labels: Any, n_rows: int, there: list[str]) ->
 
 
 def _column(frame: Any, place: int) -> np.ndarray:
-    """A column by its place, since names may occur twice; None where nothing is known."""
+    """Take a column by its place, since names may occur twice; None where nothing is known."""
     if not hasattr(frame, "iloc"):
         return np.array(frame.to_series(place).to_list(), dtype=object)
     column = frame.iloc[:, place]
@@ -297,7 +297,7 @@ def shown_text(given: Any) -> str:
 
 
 def _pixels(image_shape: tuple[int, int] | None) -> list[str] | None:
-    """Names of pixels, row by row, as the public sets call them."""
+    """Name pixels, row by row, as the public sets call them."""
     if image_shape is None:
         return None
     height, width = image_shape
@@ -305,7 +305,7 @@ def _pixels(image_shape: tuple[int, int] | None) -> list[str] | None:
 
 
 def label_names(names: Sequence[Any]) -> list[str]:
-    """What columns of labels are called: those that have a number for a name "label 1", and none as another.
+    """Name columns of labels: the ones that have a number for a name "label 1", and none as another.
 
     >>> label_names([4, "party", 7, "party"])
     ['label 1', 'party', 'label 3', 'party (2)']
@@ -341,7 +341,7 @@ def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:
 
 
 def _plain(values: Any) -> np.ndarray:
-    """Labels as an array; dates as words, and what a library marks as missing as None."""
+    """Make an array of labels; dates as words, and what a library marks as missing as None."""
     array = np.asarray(values)
     if array.dtype.kind == "M":
         words = np.datetime_as_string(array).astype(object)
@@ -360,7 +360,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _names_among(labels: Mapping[str, np.ndarray]) -> list[str] | None:
-    """Labels that no two rows share are names of rows; a bare number is called by what it numbers.
+    """Find names of rows, labels that no two rows share; a bare number is called by what it numbers.
 
     Measured numbers are no names, and words are better ones than whole numbers.
 
@@ -380,7 +380,7 @@ def _names_among(labels: Mapping[str, np.ndarray]) -> list[str] | None:
 
 
 def as_numbers(values: np.ndarray) -> np.ndarray | None:
-    """Labels as numbers, NaN where nothing is known; None where they are words, or nothing is known.
+    """Read labels as numbers, NaN where nothing is known; None where they are words, or nothing is known.
 
     >>> as_numbers(np.array(["3", "", "-1e1"], object)).tolist()
     [3.0, nan, -10.0]
@@ -405,7 +405,7 @@ def _has_fractions(numbers: np.ndarray | None) -> bool:
 def shown_labels(
     labels: Mapping[str, np.ndarray], rows: np.ndarray
 ) -> tuple[tuple[Labels, ...], tuple[tuple[str, str], ...]]:
-    """What is known of some rows of a table, and the names of labels that tell nothing, with the reason.
+    """Give what is known of some rows of a table, and the names of labels that say nothing, with the reason.
 
     Numbers of more than ten different values, or with fractions, stay numbers; fewer whole ones are kinds.
     """
@@ -431,7 +431,7 @@ def shown_labels(
 
 
 def _counts_rows(numbers: np.ndarray) -> bool:
-    """Whether these are the numbers of rows: whole, one after the other, each once.
+    """Say whether these are the numbers of rows: whole, one after the other, each once.
 
     >>> _counts_rows(np.array([3.0, 1.0, 2.0])), _counts_rows(np.array([3.0, 1.0, 4.0]))
     (True, False)

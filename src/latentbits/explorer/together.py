@@ -1,4 +1,4 @@
-"""Whether columns of bits go together at all: a test that needs no model, for tables of which models tell little."""
+"""Whether columns of bits go together at all: a test that needs no model, for tables that models explain little."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def go_together(values: np.ndarray, seed: int = 0) -> Together | None:
 
 
 def _standard(values: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and mean square 1, with 0 for what is missing."""
+    """Standardise columns to mean 0 and mean square 1, with 0 for what is missing."""
     return np.nan_to_num((values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0)).astype(np.float32)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["Arrays"]
 
 WIDTHS = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "f4": "<f4"}
-WORTH = 0.9  # of its size an array must have shrunk to, to be inflated in the browser
+MOST_DEFLATED_SHARE = 0.9  # of its size an array must have shrunk to, to be inflated in the browser
 
 
 class Arrays:
@@ -32,12 +32,12 @@ class Arrays:
         self.texts: dict[str, str] = {}
 
     def add(self, name: str, values: np.ndarray, dtype: str) -> None:
-        """As numbers of one of the types in `WIDTHS`."""
+        """Add numbers of one of the types in `WIDTHS`."""
         array = np.ascontiguousarray(values, WIDTHS[dtype])
         self._put(name, array, {"dtype": dtype, "shape": list(array.shape)})
 
     def add_scaled(self, name: str, values: np.ndarray, dtype: str = "u2") -> None:
-        """As whole numbers between the least and the greatest of each column: value = low + step * number.
+        """Add whole numbers between the least and the greatest of each column: value = low + step * number.
 
         The error is at most half a step: 1/131070 of a column's range in two bytes, 1/510 in one.  Infinite numbers
         become the greatest or the least of their column, NaN its least; the page knows of missing cells otherwise.
@@ -55,13 +55,13 @@ class Arrays:
         self._put(name, array, {"dtype": dtype, "shape": list(x.shape), "low": low.tolist(), "step": step.tolist()})
 
     def add_bits(self, name: str, values: np.ndarray) -> None:
-        """Rows of bits, eight a byte, the first bit the highest; a row begins a byte."""
+        """Add rows of bits, eight a byte, the first bit the highest; a row begins a byte."""
         packed = np.packbits(np.asarray(values, bool), axis=1)
         self._put(name, packed, {"dtype": "bits", "shape": list(np.shape(values))})
 
     def _put(self, name: str, array: np.ndarray, head: dict[str, Any]) -> None:
         raw = array.tobytes()
         small = zlib.compress(raw, 9)
-        deflated = len(small) < WORTH * len(raw)
+        deflated = len(small) < MOST_DEFLATED_SHARE * len(raw)
         self.heads[name] = {**head, "deflated": deflated}
         self.texts[name] = base64.b64encode(small if deflated else raw).decode("ascii")

@@ -13,7 +13,7 @@ from latentbits.estimators.families import Family, families, family
 
 __all__ = ["ENTRIES", "TUNED", "Entry", "by_its_record", "entry"]
 
-MANY = 300  # columns, more than which change no size
+MANY_COLUMNS = 300  # columns, more than which change no size
 
 
 class Entry(NamedTuple):
@@ -128,7 +128,7 @@ def by_its_record(record: Family) -> Entry:
     called = record.called.partition(" of {")[0].replace("{} ", "").replace("{s}", "")
     if record.sizes is None:
         return Entry(record.name, called, record.name, ())
-    steps = record.sizes.steps(MANY, MANY * MANY)
+    steps = record.sizes.steps(MANY_COLUMNS, MANY_COLUMNS * MANY_COLUMNS)
     sizes = doublings(steps.first, steps.least, steps.most)
     values = tuple((size,) if record.has_layers else size for size in sizes)
     first = values[sizes.index(steps.first)]

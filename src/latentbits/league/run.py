@@ -35,9 +35,9 @@ from latentbits.papers.side_by_side import Ended, Work, in_processes, processes,
 __all__ = ["Plan", "finish", "in_words", "league", "run_entry", "value_in_words"]
 
 Say = Callable[[str, str], None]
-FIT_SHARE = 0.7  # of the time left that a fit may take: it is to be scored, too, and others may follow
-WORTH_IT = 0.5  # of the longest fit so far that must be left to begin another: what comes next is no faster
-MORE = 1.5  # times as many seconds as a fit had that was cut off, for it to be made again
+FIT_TIME_SHARE = 0.7  # of the time left that a fit may take: it is to be scored, too, and others may follow
+LEAST_SHARE_OF_LONGEST = 0.5  # that must be left to begin another fit: what comes next is no faster
+TIMES_LONGER = 1.5  # times as many seconds as a fit had that was cut off, for it to be made again
 
 
 class Plan(NamedTuple):
@@ -161,13 +161,13 @@ def _climb(
         settings = {axis.name: axis.values[number] for axis, number in zip(axes, place)}
         path = folder / f"{_file_name(settings, same)}.json"
         left = plan.budget - spent
-        limit = max(LEAST_FIT_SECONDS, FIT_SHARE * left)
+        limit = max(LEAST_FIT_SECONDS, FIT_TIME_SHARE * left)
         kept = _read(path)
         if kept is not None and _stands(kept, limit):
             fit = Tried(kept)
         else:
             longest = max((fit.record["seconds"] for fit in tried.values()), default=0.0)
-            if tried and left < max(LEAST_FIT_SECONDS, WORTH_IT * longest):
+            if tried and left < max(LEAST_FIT_SECONDS, LEAST_SHARE_OF_LONGEST * longest):
                 cut = f"{in_words(settings)} was not tried: {max(left, 0):.0f} of {plan.budget:.0f} s were left"
                 say(cut)
                 break
@@ -198,7 +198,7 @@ def _of_chosen(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _stands(record: Mapping[str, Any], limit: float) -> bool:
     """Say whether a fit stands: one that failed may do so by chance, or for want of time."""
-    return limit < MORE * record["limit"] if record["cut_off"] else not record["failed"]
+    return limit < TIMES_LONGER * record["limit"] if record["cut_off"] else not record["failed"]
 
 
 def _attempt(one: Entry, settings: Mapping[str, Any], rows: LearningRows, limit: float, seed: int) -> Tried:
@@ -257,7 +257,7 @@ def _scored(model: Any, X: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _error(rows: np.ndarray, common: float) -> float:
-    from latentbits.choosing.compare import standard_error
+    from latentbits.reports.comparison import standard_error
 
     return float(np.hypot(standard_error(rows), common))
 
@@ -307,7 +307,7 @@ def _test(plan: Plan, best: Tried, folder: Path) -> dict[str, Any]:
 
 
 def finish(plan: Plan) -> dict[str, Any]:
-    """What ``results.json`` of a set holds: all entries that were run with this seed on these rows, and their stack."""
+    """Write ``results.json`` of a set: all entries that were run with this seed on these rows, and their stack."""
     rows = learning_rows(plan.name)
     asked = _asked(plan, rows.digest)
     found = {one.name: _read(plan.folder / one.name / "chosen.json") for one in ENTRIES}
@@ -331,7 +331,7 @@ def finish(plan: Plan) -> dict[str, Any]:
 
 
 def _stacked(plan: Plan, names: Sequence[str]) -> dict[str, Any] | None:
-    """The mixture of what the entries chose, with weights that validation rows chose; None of fewer than two."""
+    """Stack what the entries chose, with weights that validation rows chose; None for fewer than two."""
     from latentbits.choosing.stack import log_mixture, stack
 
     if len(names) < 2:
@@ -356,7 +356,7 @@ def _stacked(plan: Plan, names: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _asked(plan: Plan, digest: str) -> dict[str, Any]:
-    """What decides how a fit comes out, beside its settings."""
+    """List what decides how a fit comes out, beside its settings."""
     return {"latentbits": __version__, "seed": plan.seed, "digest": digest}
 
 
@@ -367,7 +367,7 @@ def _file_name(settings: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
 
 
 def in_words(settings: Mapping[str, Any]) -> str:
-    """Settings for people.
+    """Write settings for people.
 
     >>> in_words({"n_states": 12, "smoothing": 1.0, "layer_sizes": (8,)})
     'n_states 12, smoothing 1, layer_sizes 8'
@@ -376,7 +376,7 @@ def in_words(settings: Mapping[str, Any]) -> str:
 
 
 def value_in_words(value: Any) -> str:
-    """One of them; layers with a dash between."""
+    """Write one of them; layers with a dash between."""
     if isinstance(value, list | tuple):
         return "-".join(map(value_in_words, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

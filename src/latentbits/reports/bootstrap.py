@@ -24,15 +24,15 @@ from latentbits.reports.record import Report, Table
 
 __all__ = ["BootstrapTest", "bootstrap_test"]
 
-TOL = 1e-5  # nats that may be left to gain
-SHORT = 4  # cycles, three steps of EM each, after which the best starts are chosen
-KEPT = 8  # of so many starts one goes on
-BEHIND = 10  # times what a climb is expected to gain: if it is further than that behind another one, it is given up
+TOL_NATS = 1e-5  # left to gain; LR of draws is compared to far fewer digits
+SHORT_CYCLES = 4  # cycles, three steps of EM each, after which the best starts are chosen
+STARTS_PER_CLIMB = 8  # the best of these goes on
+MOST_GAINS_BEHIND = 10  # times its expected gain: a climb that is further behind another is given up
 MOST_CYCLES = 4096  # of a climb
 BLOCK_BYTES = 2**22  # of what is climbed at a time
-# climbs of a block: few, since all of them go on until the last has arrived; more, where there are so many that calls
-# of the program would take much of the time
-FEW, MANY, FROM = 16, 64, 2048
+# climbs of a block: few, since all of them go on until the last has arrived; more, where calls of the program
+# would take much of the time
+FEW_CLIMBS, MANY_CLIMBS, MANY_FROM_CLIMBS = 16, 64, 2048
 CHUNK_BYTES, MOST_DRAWS = 2**27, 250  # of the draws that are held at a time
 
 
@@ -97,7 +97,7 @@ class _Tables(NamedTuple):
 
 
 class _Climbs(NamedTuple):
-    """As `many.Climb`, on the host."""
+    """The values of `many.Climb`, on the host."""
 
     at: np.ndarray
     value: np.ndarray
@@ -105,7 +105,7 @@ class _Climbs(NamedTuple):
 
 
 class _Fits(NamedTuple):
-    """Of each table: the best mixture, its log-likelihood, and whether it has arrived."""
+    """For each table: the best mixture, its log-likelihood, and whether it has arrived."""
 
     at: np.ndarray
     value: np.ndarray
@@ -122,7 +122,7 @@ def bootstrap_test(
     seed: int,
     n_starts: int,
     n_more: int = 1,
-    told: Callable[[int], None] = lambda n: None,
+    after_each: Callable[[int], None] = lambda n: None,
 ) -> BootstrapTest:
     """Draw, fit and count.
 
@@ -134,8 +134,8 @@ def bootstrap_test(
         Of the mixture of k classes that is tested.
     n_draws, seed, n_starts, n_more
         As `BernoulliMixture.bootstrap_test` has them.
-    told
-        Is called after every draw that is done, by their number.
+    after_each
+        Called after every draw that is done, by their number.
     """
     repeats = np.ones(len(rows), np.int64) if counts is None else np.asarray(counts).astype(np.int64)
     answered = (rows != MISSING).any(1) & (repeats > 0)
@@ -165,11 +165,11 @@ def bootstrap_test(
         more_of_draws = search.of_more(rng, drawn, fewer_of_draws)
         found.append(_statistics(drawn, fewer_of_draws, more_of_draws, holes is None))
         late += int((~fewer_of_draws.arrived | ~more_of_draws.arrived).sum())
-        told(len(found[-1]))
+        after_each(len(found[-1]))
 
     own_numbers, draws = found[0][0], np.concatenate(found[1:])
     # what is equal but for rounding and the tolerance of the climbs counts as large
-    exceed = (draws >= own_numbers - 10 * TOL).sum(0)
+    exceed = (draws >= own_numbers - 10 * TOL_NATS).sum(0)
     p = np.where(np.isnan(own_numbers), np.nan, (1 + exceed) / (n_draws + 1))
     at_params = _log_likelihood(search, own, begin)
     notes = _notes(fewer.value[0] - at_params, late, holes is not None)
@@ -200,7 +200,7 @@ def _notes(below: float, late: int, with_holes: bool) -> tuple[str, ...]:
             "fit it with more restarts (n_init)"
         )
     if late:
-        notes.append(f"{late} tables have a maximum that is not reached to {TOL:g} nats")
+        notes.append(f"{late} tables have a maximum that is not reached to {TOL_NATS:g} nats")
     if with_holes:
         notes.append("G2 and X2 compare with the counts of complete patterns, and bits are missing here")
     return tuple(notes)
@@ -337,27 +337,27 @@ class _Search:
         n_tables, n_starts = starts.shape[:2]
         table = np.repeat(np.arange(n_tables), n_starts)
         at = starts.reshape(-1, *starts.shape[2:])
-        n_kept = min(n_starts, max(2, n_starts // KEPT))
+        n_kept = min(n_starts, max(2, n_starts // STARTS_PER_CLIMB))
         if n_kept < n_starts:
-            short = self.climbed(tables, table, at, SHORT)
+            short = self.climbed(tables, table, at, SHORT_CYCLES)
             order = np.argsort(-short.value.reshape(n_tables, n_starts), axis=1)[:, :n_kept]
             chosen = (np.arange(n_tables)[:, None] * n_starts + order).ravel()
             table, at = table[chosen], short.at[chosen]
         end = self._arrived(tables, table, at)
         best = np.argmax(end.value.reshape(n_tables, n_kept), axis=1) + n_kept * np.arange(n_tables)
-        return _Fits(end.at[best], end.value[best], end.left[best] <= TOL)
+        return _Fits(end.at[best], end.value[best], end.left[best] <= TOL_NATS)
 
     def _arrived(self, tables: _Tables, table: np.ndarray, at: np.ndarray) -> _Climbs:
         """Climb to the end, in rounds: the points that have not arrived go on together."""
         end = _Climbs(at.copy(), np.full(len(at), -np.inf), np.full(len(at), np.inf))
-        going, n_cycles = np.arange(len(at)), 2 * SHORT
+        going, n_cycles = np.arange(len(at)), 2 * SHORT_CYCLES
         best = np.full(len(tables.counts), -np.inf)
         while len(going) and n_cycles <= MOST_CYCLES:
             found = self.climbed(tables, table[going], end.at[going], n_cycles)
             end.at[going], end.value[going], end.left[going] = found.at, found.value, found.left
             np.maximum.at(best, table[going], found.value)
-            may_win = found.value + BEHIND * found.left >= best[table[going]]
-            going, n_cycles = going[(found.left > TOL) & may_win], 2 * n_cycles
+            may_win = found.value + MOST_GAINS_BEHIND * found.left >= best[table[going]]
+            going, n_cycles = going[(found.left > TOL_NATS) & may_win], 2 * n_cycles
         return end
 
     def climbed(self, tables: _Tables, table: np.ndarray, at: np.ndarray, n_cycles: int) -> _Climbs:
@@ -379,12 +379,12 @@ class _Search:
 
     def _block(self, patterns: np.ndarray, counts: np.ndarray, at: np.ndarray, n_cycles: int) -> _Climbs:
         with double():
-            found = many.climb(patterns, counts, at, np.int64(n_cycles), np.float64(TOL), complete=self.complete)
+            found = many.climb(patterns, counts, at, np.int64(n_cycles), np.float64(TOL_NATS), complete=self.complete)
             return _Climbs(*jax.device_get((found.at, found.value, found.left)))
 
     def _block_size(self, tables: _Tables, n_climbs: int) -> int:
         _, n_patterns, d = tables.patterns.shape
         width = d * (1 if self.complete else 2) + 3 * self.n_components
         room = 8 * (n_patterns * width + 8 * self.n_components * (d + 1))
-        most = MANY if n_climbs >= FROM else FEW
+        most = MANY_CLIMBS if n_climbs >= MANY_FROM_CLIMBS else FEW_CLIMBS
         return most if most * room <= BLOCK_BYTES else max(4, 1 << max(0, (BLOCK_BYTES // room).bit_length() - 1))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from latentbits.reports.classes import BOUND, class_names, shares_of
+from latentbits.reports.classes import BOUND_PROBABILITY, class_names, shares_of
 from latentbits.reports.information import inverse_on, moving, row_part
 from latentbits.reports.patterns import Patterns, blocks_of
 from latentbits.reports.record import Report, Table
@@ -17,8 +17,8 @@ from latentbits.reports.record import Report, Table
 __all__ = ["MOST_PARAMETERS", "ClassErrors", "class_errors", "information"]
 
 MOST_PARAMETERS = 2000  # whose squares are held and inverted
-NEAR = 0.01  # of a bound: here it is looked whether the likelihood pulls a probability on to it
-MOST_NAMED = 5
+NEAR_BOUND_PROBABILITY = 0.01  # of a bound: here it is looked whether the likelihood pulls a probability on to it
+MOST_CLASSES_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def class_errors(
     never = np.zeros((k, 1 + d), bool)
     never[:, 1:] = seen == 0
     estimate = np.concatenate([weights[:, None], means], 1)
-    at_bound = np.minimum(estimate, 1 - estimate) < BOUND
+    at_bound = np.minimum(estimate, 1 - estimate) < BOUND_PROBABILITY
     at_bound[:, 1:] |= at_bound[:, :1] & (k > 1)  # a class without rows
     told = information(rows, weights, means, at_bound | never, smoothing)
     free = ~(at_bound | never)
@@ -211,7 +211,7 @@ def _pulled(estimate: np.ndarray, told: Information) -> np.ndarray:
     slope, bend = told.slope.reshape(estimate.shape), np.diag(told.matrix).reshape(estimate.shape)
     gap = np.minimum(estimate, 1 - estimate)
     outwards = np.where(estimate < 0.5, -slope, slope)
-    return (gap < NEAR) & (outwards > 0) & (outwards > bend * gap)
+    return (gap < NEAR_BOUND_PROBABILITY) & (outwards > 0) & (outwards > bend * gap)
 
 
 def _interval(estimate: np.ndarray, error: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -233,12 +233,12 @@ def _notes(held: np.ndarray, never: np.ndarray, names: list[str], k: int) -> lis
         held = held & ~held[:, :1]
     which = [f"{classes[c]}: {names[j]}" for c, j in np.argwhere(held[:, 1:])]
     if which:
-        more = f" and {len(which) - MOST_NAMED} more" if len(which) > MOST_NAMED else ""
+        more = f" and {len(which) - MOST_CLASSES_NAMED} more" if len(which) > MOST_CLASSES_NAMED else ""
         notes.append(
             f"{len(which)} probabilities are at 0 or 1 and held there, without a standard error (NaN): "
-            f"{', '.join(which[:MOST_NAMED])}{more}"
+            f"{', '.join(which[:MOST_CLASSES_NAMED])}{more}"
         )
     if never.any():
         which = [names[j] for j in np.flatnonzero(never)]
-        notes.append(f"never observed, so without a standard error (NaN): {', '.join(which[:MOST_NAMED])}")
+        notes.append(f"never observed, so without a standard error (NaN): {', '.join(which[:MOST_CLASSES_NAMED])}")
     return notes

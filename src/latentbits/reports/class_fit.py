@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from latentbits.core.batch import MISSING
-from latentbits.reports.classes import BOUND, as_counts, assign, class_names
+from latentbits.reports.classes import BOUND_PROBABILITY, as_counts, assign, class_names
 from latentbits.reports.fit import FitReport
 from latentbits.reports.patterns import Patterns, blocks_of
 from latentbits.reports.record import Report, Table
@@ -25,11 +25,11 @@ __all__ = [
     "saturated",
 ]
 
-SPARSE = 5  # rows a cell, below which chi-squared is a poor guide
-USELESS = 10  # squared rows a cell, below which it is none (Koehler & Larntz 1980)
-MOST_ENTRIES = 2**20  # patterns x cells for which a saturated model of a table with holes takes seconds
-MOST_PASSES = 5000
-CLOSE = 1e-3  # nats by which such a model may be short of its maximum
+FEWEST_ROWS_A_CELL = 5  # rows a cell, below which chi-squared is a poor guide
+LEAST_SQUARED_ROWS_A_CELL = 10  # squared rows a cell, below which it is none (Koehler & Larntz 1980)
+MOST_PATTERN_CELLS = 2**20  # patterns x cells for which a saturated model of a table with holes takes seconds
+MOST_SATURATED_PASSES = 5000  # after which G2 of a table with holes is left out
+SATURATED_TOL_NATS = 1e-3  # nats by which such a model may be short of its maximum
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def class_fit(
     df = int(df) if abs(df) < 2**53 else df
     active = np.setdiff1d(np.arange(d), idle)
     g2, x2, notes = _statistics(rows, active, found.log_likelihood)
-    at_bound = np.minimum(means, 1 - means)[:, active] < BOUND
+    at_bound = np.minimum(means, 1 - means)[:, active] < BOUND_PROBABILITY
     if at_bound.any():
         notes.append(
             f"{at_bound.sum()} of {at_bound.size} probabilities are at 0 or 1; the degrees of freedom count them as "
@@ -106,7 +106,7 @@ def class_fit(
     why_not = _no_chi_squared(n, cells, df, rows, smoothing)
     if why_not:
         notes.append(f"no p of G2 and X2: {why_not}")
-    elif n < SPARSE * cells:
+    elif n < FEWEST_ROWS_A_CELL * cells:
         notes.append(
             f"{n:g} rows in {cells:.0f} possible patterns are sparse: p of G2 and X2 by chi-squared are a poor guide, "
             "a bootstrap is a better one"
@@ -154,7 +154,7 @@ def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, mea
         x2_p=np.nan,
         entropy=_entropy(uncertainty, counts.sum(), k),
         smallest_class=float((counts @ share / counts.sum()).min()),
-        n_at_bound=int((np.minimum(means, 1 - means) < BOUND).sum()),
+        n_at_bound=int((np.minimum(means, 1 - means) < BOUND_PROBABILITY).sum()),
     )
 
 
@@ -166,7 +166,7 @@ def _no_chi_squared(n: float, cells: float, df: float, rows: Patterns, smoothing
         return f"smoothing={smoothing:g} keeps the model away from the maximum of the likelihood"
     if not np.array_equal(rows.counts, np.round(rows.counts)):
         return "weights that are no whole numbers are no counts of patterns"
-    if n**2 < USELESS * cells:
+    if n**2 < LEAST_SQUARED_ROWS_A_CELL * cells:
         return f"{n:g} rows are too few for {cells:.4g} possible patterns (then a bootstrap)"
     return ""
 
@@ -199,7 +199,7 @@ def saturated(bits: np.ndarray, counts: np.ndarray) -> float | None:
     bits, place = np.unique(bits, axis=0, return_inverse=True)
     counts = np.bincount(place.ravel(), counts)
     d, n = bits.shape[1], counts.sum()
-    if len(bits) * 2.0**d > MOST_ENTRIES:
+    if len(bits) * 2.0**d > MOST_PATTERN_CELLS:
         return None
     cells = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
     agrees = np.ones((len(bits), 2**d), bool)
@@ -207,10 +207,10 @@ def saturated(bits: np.ndarray, counts: np.ndarray) -> float | None:
         agrees &= (bits[:, j] == MISSING)[:, None] | (bits[:, j][:, None] == cells[:, j])
     agrees = agrees[:, agrees.any(0)].astype(float)
     p = np.full(agrees.shape[1], 1 / agrees.shape[1])
-    for _ in range(MOST_PASSES):
+    for _ in range(MOST_SATURATED_PASSES):
         inside = agrees @ p
         factor = agrees.T @ (counts / inside) / n
-        if n * math.log(factor.max()) < CLOSE:
+        if n * math.log(factor.max()) < SATURATED_TOL_NATS:
             return float(counts @ np.log(inside))
         p *= factor
     return None
@@ -227,7 +227,7 @@ class Classification(Report):
     posterior_by_modal : (classes, classes)
         Mean posterior of class t (columns) among the rows whose modal class is s (rows).
     modal_by_class : (classes, classes)
-        P(modal class is s | class t): rows are true classes t.  What `class_differences` corrects for.
+        P(modal class is s | class t): rows are true classes t.  The errors that `class_differences` corrects for.
     expected_error
         Share of rows that are expected not to be of their modal class.
     entropy

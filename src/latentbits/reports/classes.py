@@ -9,9 +9,9 @@ import numpy as np
 from latentbits.core.special import TINY
 from latentbits.reports.patterns import Patterns, blocks_of
 
-__all__ = ["BOUND", "Assigned", "as_counts", "assign", "class_names", "shares_of"]
+__all__ = ["BOUND_PROBABILITY", "Assigned", "as_counts", "assign", "class_names", "shares_of"]
 
-BOUND = 1e-5  # a probability that is nearer to 0 or 1 than this is at its bound
+BOUND_PROBABILITY = 1e-5  # a probability that is nearer to 0 or 1 than this is at its bound
 
 
 def class_names(k: int) -> list[str]:

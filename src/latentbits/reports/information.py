@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["inverse_on", "moving", "row_part", "wald"]
+__all__ = ["LEAST_EIGENVALUE", "inverse_on", "moving", "row_part", "wald"]
 
-SINGULAR = 1e-10  # the least eigenvalue of an information, in units of its diagonal, that is no rounding
+LEAST_EIGENVALUE = 1e-10  # the least eigenvalue of an information, in units of its diagonal, that is no rounding
 
 
 def row_part(share: np.ndarray, scores: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ def inverse_on(information: np.ndarray, basis: np.ndarray, spread: np.ndarray | 
         return None
     unit = 1 / np.sqrt(diagonal)
     bends, axes = np.linalg.eigh((inner + inner.T) / 2 * np.outer(unit, unit))
-    if bends[0] < SINGULAR:
+    if bends[0] < LEAST_EIGENVALUE:
         return None
     out = basis @ (unit[:, None] * axes)  # from the axes to the parameters
     if spread is None:

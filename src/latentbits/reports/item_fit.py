@@ -17,7 +17,7 @@ __all__ = ["ItemFit", "MeanSquares", "item_fit", "mean_squares", "merged", "scor
 
 MOST_SPREAD = 2**0.5  # of a mean square, beyond which the cube root is far from normal
 FEW_ROWS = 200
-TENTH = 0.1  # of a logit
+CURVE_STEP_LOGITS = 0.1  # of a logit
 SQUARES = ("infit", "infit_z", "outfit", "outfit_z")
 
 
@@ -111,7 +111,7 @@ def item_fit(items: Items, answers: Answers, latents: np.ndarray, min_expected: 
     lost = answers.counts[answers.answered & np.isnan(latents).any(1)].sum()
     if lost:
         notes.append(f"{lost:g} rows without a score are left out of infit and outfit")
-    moved, n_moved = _finite(latents, answers.counts, TENTH / np.abs(items.slopes).mean())
+    moved, n_moved = _finite(latents, answers.counts, CURVE_STEP_LOGITS / np.abs(items.slopes).mean())
     if n_moved:
         notes.append(
             f"{n_moved:g} rows with infinite scores are put just beyond the last finite one for infit and outfit"
@@ -123,7 +123,7 @@ def item_fit(items: Items, answers: Answers, latents: np.ndarray, min_expected: 
 def score_groups(items: Items, answers: Answers) -> tuple[np.ndarray, np.ndarray]:
     """Count 0 and 1, observed and expected, by sum score 1, 2, ..., items - 1, each (items, scores, 2).
 
-    Of all rows with a score, the share with a one in an item: P(1, the other items make up the rest) / P(score).
+    The share of the rows with a score that have a one in an item is P(1, the other items make up the rest) / P(score).
     """
     rule, d = grid_for(items), len(items.names)
     p = curves(items, rule.points).right

@@ -14,11 +14,11 @@ from latentbits.core.batch import MISSING
 __all__ = ["MOST_ON_GRID", "Answers", "Curves", "Grid", "Items", "curves", "distinct", "grid_for", "in_place", "listed",
            "log_curves", "slices", "still", "whole"]  # fmt: skip
 
-REACH = 6.0  # standard deviations on either side that a grid covers: what is beyond is one part in 10^9
-COARSEST = {1: 0.2, 2: 0.4, 3: 0.6}  # spacing by number of dimensions
-FINEST = {1: 0.02, 2: 0.2, 3: 0.4}
-MOST_ON_GRID = max(COARSEST)
-SLICE = 2**22  # numbers of one array, where rows are many
+REACH_SDS = 6.0  # standard deviations on either side that a grid covers: what is beyond is one part in 10^9
+COARSEST_SPACING = {1: 0.2, 2: 0.4, 3: 0.6}  # spacing by number of dimensions
+FINEST_SPACING = {1: 0.02, 2: 0.2, 3: 0.4}
+MOST_ON_GRID = max(COARSEST_SPACING)
+SLICE_NUMBERS = 2**22  # numbers of one array, where rows are many
 
 
 class Items(NamedTuple):
@@ -41,7 +41,7 @@ class Items(NamedTuple):
 
     @property
     def n_dimensions(self) -> int:
-        """Of the latent space."""
+        """Number of dimensions of the latent space."""
         return self.slopes.shape[1]
 
     @property
@@ -134,7 +134,7 @@ class Curves(NamedTuple):
 
     @property
     def information(self) -> np.ndarray:
-        """Of each item about its own logit: P'^2 / (P (1 - P)).  Times a a' it is that about the latents."""
+        """For each item, about its logit: P'^2 / (P (1 - P)).  Times a a' it is that about the latents."""
         return self.up * self.down
 
 
@@ -166,8 +166,8 @@ def grid_for(items: Items) -> Grid:
     q = items.n_dimensions
     steepest = np.linalg.norm(items.slopes, axis=1).max(initial=1e-9)
     narrowest = 1 / np.sqrt(1 + 0.25 * np.sum(items.slopes**2))  # no posterior is narrower than that
-    spacing = max(min(COARSEST[q], 1 / steepest, narrowest), FINEST[q])
-    line = np.linspace(-REACH, REACH, 2 * int(np.ceil(REACH / spacing - 1e-9)) + 1)
+    spacing = max(min(COARSEST_SPACING[q], 1 / steepest, narrowest), FINEST_SPACING[q])
+    line = np.linspace(-REACH_SDS, REACH_SDS, 2 * int(np.ceil(REACH_SDS / spacing - 1e-9)) + 1)
     points = np.stack([axis.ravel() for axis in np.meshgrid(*[line] * q, indexing="ij")], 1)
     weights = np.exp(norm.logpdf(points).sum(1))
     return Grid(points, weights / weights.sum())
@@ -184,7 +184,7 @@ def distinct(blocks: Iterable[np.ndarray], weights: np.ndarray | None = None) ->
 
 def slices(n: int, width: int) -> Iterator[slice]:
     """Cut n rows into runs of a length at which an array of these columns stays small."""
-    step = max(1, SLICE // max(width, 1))
+    step = max(1, SLICE_NUMBERS // max(width, 1))
     for first in range(0, n, step):
         yield slice(first, min(first + step, n))
 

@@ -25,9 +25,9 @@ __all__ = ["ItemFitReport", "LimitedFit", "Pairs", "limited_fit", "margins", "pa
            "untold", "with_limited_fit"]  # fmt: skip
 
 MOST_MARGINS = 8000  # 126 items: the square of it in float64 is 512 MB
-DEPENDENT = 1e-7  # of the largest singular value
-SPARSE = 1.0  # expected count of a cell
-TAIL = 0.05  # on either side of the interval of RMSEA
+DEPENDENT_SHARE = 1e-7  # of the largest singular value
+SPARSE_COUNT = 1.0  # expected count of a cell
+TAIL_PROBABILITY = 0.05  # on either side of the interval of RMSEA
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ItemFitReport(FitReport):
 
 
 class LimitedFit(NamedTuple):
-    """What margins say of a fit: the numbers of `ItemFitReport`, where they are described."""
+    """Statistics of a fit by margins: the numbers of `ItemFitReport`, where they are described."""
 
     m2: float
     m2_df: int
@@ -166,10 +166,10 @@ def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFi
     free = int(items.n_own.sum()) - (d - 1 if tied else q * (q - 1) // 2)
     if rank < free:
         notes.append(f"the margins determine {rank} of {free} parameters: there are more dimensions than answers need")
-    few = np.count_nonzero(_smallest_cell(expected[a], expected[b], expected[d:]) * pairs.n[a, b] < SPARSE)
+    few = np.count_nonzero(_smallest_cell(expected[a], expected[b], expected[d:]) * pairs.n[a, b] < SPARSE_COUNT)
     if few:
         notes.append(
-            f"{few} of {len(a)} pairs of items have an expected count below {SPARSE:g}: p of M2 is approximate"
+            f"{few} of {len(a)} pairs of items have an expected count below {SPARSE_COUNT:g}: p of M2 is approximate"
         )
     own_a, own_b = pairs.first[a, b] / pairs.n[a, b], pairs.first[b, a] / pairs.n[a, b]  # of who answered both
     away = phi(own_a, own_b, both) - phi(expected[a], expected[b], expected[d:])
@@ -240,14 +240,14 @@ def _quadratic_form(residual: np.ndarray, covariance: np.ndarray, derivatives: n
         root = np.linalg.cholesky(covariance / np.outer(scale, scale))
     except np.linalg.LinAlgError:
         return None
-    if np.diag(root).min() < DEPENDENT:
+    if np.diag(root).min() < DEPENDENT_SHARE:
         return None
     white = solve_triangular(root, np.column_stack([residual, derivatives]) / scale[:, None], lower=True)
     own, moved = white[:, 0], white[:, 1:]
     length = np.linalg.norm(moved, axis=0)
-    kept = length > DEPENDENT * length.max()
+    kept = length > DEPENDENT_SHARE * length.max()
     basis, sizes, _ = np.linalg.svd(moved[:, kept] / length[kept], full_matrices=False)
-    basis = basis[:, sizes > DEPENDENT * sizes.max(initial=0)]
+    basis = basis[:, sizes > DEPENDENT_SHARE * sizes.max(initial=0)]
     return float(np.sum((own - basis @ (basis.T @ own)) ** 2)), basis.shape[1]
 
 
@@ -265,7 +265,10 @@ def _indices(
         return LimitedFit(m2, df, nothing, nothing, nothing, nothing, srmsr, nothing, nothing, notes)
     if n_rows <= 1:
         return untold("there is no M2 of a single row")
-    low, high = (np.sqrt(_noncentrality(m2, df, share) / (df * (n_rows - 1))) for share in (1 - TAIL, TAIL))
+    low, high = (
+        np.sqrt(_noncentrality(m2, df, share) / (df * (n_rows - 1)))
+        for share in (1 - TAIL_PROBABILITY, TAIL_PROBABILITY)
+    )
     rmsea = np.sqrt(max(beyond, 0) / (df * (n_rows - 1)))
     tli = cfi = nothing
     if np.isnan(null):  # items do not vary, which a note says

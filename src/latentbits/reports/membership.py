@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp
 from scipy.stats import norm
 
+from latentbits.reports.information import LEAST_EIGENVALUE
 from latentbits.reports.record import Report, Table
 
 __all__ = ["MembershipErrors", "information", "membership_errors"]
 
-AT_BOUND = 1e-6  # probabilities nearer to 0 or 1 are held there
-SINGULAR = 1e-10  # the least eigenvalue of the information, its diagonal made 1
-CELLS = 2**22  # numbers of the scores of rows that are held at a time
+BOUND_PROBABILITY = 1e-6  # probabilities nearer to 0 or 1 are held there
+SCORE_NUMBERS = 2**22  # numbers of the scores of rows that are held at a time
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def membership_errors(
     spread[spread == 0] = 1.0
     # log-odds are coefficients . (1, z) = (coefficients @ to_inner) . (1, (z - centre) / spread)
     to_inner = np.block([[np.ones((1, 1)), np.zeros((1, q - 1))], [centre[:, None], np.diag(spread)]])
-    inside = (means > AT_BOUND) & (means < 1 - AT_BOUND)
+    inside = (means > BOUND_PROBABILITY) & (means < 1 - BOUND_PROBABILITY)
     observed = information(X, (Z - centre) / spread, weights, means, coefficients @ to_inner)
     free = np.concatenate([np.ones((k - 1) * q, bool), inside.ravel()])
     part = observed[np.ix_(free, free)]
@@ -98,7 +98,7 @@ def membership_errors(
         notes.append(f"{(~inside).sum()} probabilities of bits are 0 or 1 and are taken as known")
     covariance = np.full(observed.shape, np.nan)
     scale = np.sqrt(np.maximum(np.diag(part), 1e-300))
-    if len(part) and np.linalg.eigvalsh(part / np.outer(scale, scale))[0] > SINGULAR:
+    if len(part) and np.linalg.eigvalsh(part / np.outer(scale, scale))[0] > LEAST_EIGENVALUE:
         covariance[np.ix_(free, free)] = np.linalg.inv(part)
     else:
         notes.append("the information is singular: the table does not determine all parameters, so there are no errors")
@@ -132,7 +132,7 @@ def information(
     d = means.shape[1]
     size = (k - 1) * q + k * d
     total = np.zeros((size, size))
-    step = max(1, CELLS // (k * size))
+    step = max(1, SCORE_NUMBERS // (k * size))
     for first in range(0, len(X), step):
         some = slice(first, first + step)
         total += _of_rows(X[some], Z[some], weights[some], means, coefficients)

@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from latentbits.reports.classes import BOUND, class_names
+from latentbits.reports.classes import BOUND_PROBABILITY, class_names
 from latentbits.reports.information import inverse_on, moving, row_part, wald
 from latentbits.reports.record import Report, Table
 
 __all__ = ["METHODS", "ClassDifferences", "class_differences"]
 
 METHODS = ("bch", "ml")
-MOST_PASSES = 20_000
-TOL = 1e-10  # gain of a pass, nats per row, at which EM ends
-MOST_MOVED = 0.2  # of the rows, which y may put into another class than the bits do
-LEAST_VARIANCE = 1e-6  # of a class, as a part of the variance of all rows
+MOST_EM_PASSES = 20_000  # EM of overlapping classes crawls; each pass is over the distinct values alone
+TOL_NATS_PER_ROW = 1e-10  # gain of a pass, nats per row, at which EM ends
+MOST_MOVED_SHARE = 0.2  # of the rows, which y may put into another class than the bits do
+LEAST_VARIANCE_SHARE = 1e-6  # of a class, as a part of the variance of all rows
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _em(
     n, before, params = counts.sum(), -np.inf, start
     shares = np.maximum(shares, 0.01)
     shares = shares / shares.sum()
-    for _ in range(MOST_PASSES):
+    for _ in range(MOST_EM_PASSES):
         density = log_density(params)
         top = density.max(1, keepdims=True)
         joint = shares * likely * np.exp(density - top)
@@ -189,7 +189,7 @@ def _em(
         posterior = joint / total
         value = float(counts @ (np.log(total) + top)[:, 0])
         weighted = counts[:, None] * posterior
-        if value - before < TOL * n:
+        if value - before < TOL_NATS_PER_ROW * n:
             break
         before, shares, params = value, weighted.sum(0) / n, improve(weighted)
     return shares, posterior, params
@@ -199,7 +199,7 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
     """Normal distribution with a mean and a variance for each class."""
     n, k = likely.shape
     overall = float(counts @ (y - counts @ y / counts.sum()) ** 2 / counts.sum())
-    least = max(LEAST_VARIANCE * overall, np.finfo(float).tiny)
+    least = max(LEAST_VARIANCE_SHARE * overall, np.finfo(float).tiny)
 
     def log_density(params: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         mean, variance = params
@@ -218,7 +218,7 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
     gap = y[:, None] - mean
     own = np.stack(
         [
-            np.broadcast_to(1 / np.maximum(shares, BOUND), (n, k)),
+            np.broadcast_to(1 / np.maximum(shares, BOUND_PROBABILITY), (n, k)),
             gap / variance,
             (gap**2 / variance - 1) / (2 * variance),
         ],
@@ -227,17 +227,17 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
     weighted = counts[:, None] * posterior
     members, first, second = weighted.sum(0), (weighted * gap).sum(0), (weighted * gap**2).sum(0)
     complete = np.zeros((k, 3, 3))
-    complete[:, 0, 0] = members / np.maximum(shares, BOUND) ** 2
+    complete[:, 0, 0] = members / np.maximum(shares, BOUND_PROBABILITY) ** 2
     complete[:, 1, 1] = members / variance
     complete[:, 1, 2] = complete[:, 2, 1] = first / variance**2
     complete[:, 2, 2] = second / variance**3 - members / (2 * variance**2)
     free = np.ones((k, 3), bool)
-    free[shares < BOUND] = False
+    free[shares < BOUND_PROBABILITY] = False
     free[:, 2] &= variance > least
     notes = []
     if not free.all():
         notes.append("a class has no rows left, or all of its rows are alike in y: errors hold what is fixed by that")
-    if moved > MOST_MOVED:
+    if moved > MOST_MOVED_SHARE:
         notes.append(
             f"y puts {moved:.0%} of the rows into another class than X does: where y is not normal within classes, "
             "what is compared are parts of y, and not the classes of X. method='bch' assumes nothing of y"
@@ -268,8 +268,10 @@ def _categories(
 
     begin = np.clip(np.nan_to_num(start, nan=1 / m), 0.01, 1)
     shares, posterior, p = _em(likely, shares, begin / begin.sum(1, keepdims=True), log_density, improve, counts)
-    free = np.concatenate([(shares >= BOUND)[:, None], (p >= BOUND) & (p <= 1 - BOUND)], 1)
-    free[shares < BOUND] = False
+    free = np.concatenate(
+        [(shares >= BOUND_PROBABILITY)[:, None], (p >= BOUND_PROBABILITY) & (p <= 1 - BOUND_PROBABILITY)], 1
+    )
+    free[shares < BOUND_PROBABILITY] = False
     inside = np.where(free, np.concatenate([shares[:, None], p], 1), 1.0)
     own = np.concatenate([np.ones((n, k, 1)), np.broadcast_to(values[:, None], (n, k, m))], 2) / inside
     own[:, ~free] = 0

@@ -12,7 +12,7 @@ from latentbits.reports.record import Report, Table
 
 __all__ = ["PersonFit", "person_fit"]
 
-SHOWN = 20
+MOST_ROWS_SHOWN = 20  # lines of a screen; the table has all
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class PersonFit(Report):
     def shown(self) -> tuple[Table, ...]:
         """Keep the rows that fit least."""
         order = np.argsort(self.lz, kind="stable")
-        more = len(order) - SHOWN
-        notes = (*self.notes, f"the {SHOWN} lowest of {len(order)} rows") if more > 0 else self.notes
-        return (self._rows(order[:SHOWN], notes),)
+        more = len(order) - MOST_ROWS_SHOWN
+        notes = (*self.notes, f"the {MOST_ROWS_SHOWN} lowest of {len(order)} rows") if more > 0 else self.notes
+        return (self._rows(order[:MOST_ROWS_SHOWN], notes),)
 
     def _rows(self, rows: np.ndarray, notes: tuple[str, ...]) -> Table:
         several = self.score.shape[1] > 1

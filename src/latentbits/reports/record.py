@@ -8,13 +8,47 @@ from typing import Any
 
 from latentbits.reports import render
 
-__all__ = ["Report", "Table"]
+__all__ = ["Rendered", "Report", "Table"]
 
 MOST_SHOWN = 10  # rows of a table that begins with the largest, where it is printed
 
 
+class Rendered:
+    """Base of tables and reports: what prints, and leaves in every format."""
+
+    def table(self) -> Table:
+        """Make the table of all that is in it."""
+        raise NotImplementedError
+
+    def shown(self) -> tuple[Table, ...]:
+        """Make the tables that are printed; here all of the table."""
+        return (self.table(),)
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(render.to_text, self.shown()))
+
+    def _repr_html_(self) -> str:
+        return "".join(map(render.to_html, self.shown()))
+
+    def to_frame(self) -> Any:
+        """Give the table as a pandas data frame, every number in full."""
+        return render.to_frame(self.table())
+
+    def to_csv(self) -> str:
+        """Write the table as comma-separated text, every number in full."""
+        return render.to_csv(self.table())
+
+    def to_markdown(self) -> str:
+        """Write the table for a README or a notebook."""
+        return render.to_markdown(self.table())
+
+    def to_latex(self) -> str:
+        """Write the table as a `tabular` with the rules of the package booktabs."""
+        return render.to_latex(self.table())
+
+
 @dataclass(frozen=True)
-class Table:
+class Table(Rendered):
     """Columns of equal length with a name for each row.
 
     Attributes
@@ -48,27 +82,9 @@ class Table:
         note = f"the {MOST_SHOWN} largest; to_frame, to_csv and the file of a report have {{}} more {what}"
         return self.first(MOST_SHOWN, note)
 
-    def __str__(self) -> str:
-        return render.to_text(self)
-
-    def _repr_html_(self) -> str:
-        return render.to_html(self)
-
-    def to_frame(self) -> Any:
-        """Give a pandas data frame, every number in full."""
-        return render.to_frame(self)
-
-    def to_csv(self) -> str:
-        """Write comma-separated text, every number in full."""
-        return render.to_csv(self)
-
-    def to_markdown(self) -> str:
-        """Write a table for a README or a notebook."""
-        return render.to_markdown(self)
-
-    def to_latex(self) -> str:
-        """Write a `tabular` with the rules of the package booktabs."""
-        return render.to_latex(self)
+    def table(self) -> Table:
+        """Give itself."""
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Give the names of the rows, and the columns by name."""
@@ -76,7 +92,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Rendered):
     """Base of all reports: a frozen dataclass whose fields are read as attributes or, as of a dict, by name.
 
     A subclass gives in `table` what is in it, and in `shown` what of that is printed.
@@ -86,10 +102,6 @@ class Report:
         """Make a table of the report; here one row for each field that is a number."""
         shown = {name: self[name] for name in self.keys() if isinstance(self[name], (int, float, str))}
         return Table(list(shown), {"value": list(shown.values())}, notes=tuple(getattr(self, "notes", ())))
-
-    def shown(self) -> tuple[Table, ...]:
-        """Make the tables that are printed; here all of the table."""
-        return (self.table(),)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.keys():
@@ -102,28 +114,6 @@ class Report:
     def keys(self) -> list[str]:
         """Give the names of what is in it."""
         return [field.name for field in fields(self)]
-
-    def __str__(self) -> str:
-        return "\n\n".join(map(render.to_text, self.shown()))
-
-    def _repr_html_(self) -> str:
-        return "".join(map(render.to_html, self.shown()))
-
-    def to_frame(self) -> Any:
-        """Give the table as a pandas data frame."""
-        return self.table().to_frame()
-
-    def to_csv(self) -> str:
-        """Write the table as comma-separated text."""
-        return self.table().to_csv()
-
-    def to_markdown(self) -> str:
-        """Write the table as Markdown."""
-        return self.table().to_markdown()
-
-    def to_latex(self) -> str:
-        """Write the table as a LaTeX `tabular`."""
-        return self.table().to_latex()
 
     def to_json(self) -> dict[str, Any]:
         """Give every field as plain numbers, lists and text; what is not a number is None."""

@@ -17,13 +17,13 @@ from latentbits.reports.record import Report, Table
 __all__ = ["METHODS", "Estimates", "PlausibleValues", "draw", "estimates", "log_posterior", "posterior_means"]
 
 METHODS = ("eap", "map", "ml", "wle")
-FAR = 5.0  # u: the search for a maximum in one dimension covers sinh(u), some 74 on either side
-STEPS = 401
-HALVINGS = 60
-BEYOND = 30.0  # logits from the intercept at which a maximum in several dimensions is taken to be infinite
-NEWTON = 100
-TAILS = 5  # degrees of freedom of the Student proposals
-MOVES = 64  # of an independence sampler that accepts most proposals
+REACH_ASINH = 5.0  # u: the search for a maximum in one dimension covers sinh(u), some 74 on either side
+N_GRID_POINTS = 401  # in u: steps of 0.025
+N_BISECTIONS = 60  # of a step: more than the digits of float64
+INFINITE_LOGITS = 30.0  # logits from the intercept at which a maximum in several dimensions is taken to be infinite
+MOST_SCORING_STEPS = 100  # of Fisher scoring
+PROPOSAL_DF = 5  # degrees of freedom of the Student proposals
+N_SAMPLER_MOVES = 64  # of an independence sampler that accepts most proposals
 
 
 class Estimates(NamedTuple):
@@ -107,30 +107,32 @@ def _on_line(items: Items, answers: Answers, prior: float, warm: bool) -> Estima
     """Find maxima in one dimension: the best of many points, and between its neighbours where the derivative is 0."""
     slope = items.slopes[:, 0]
     value, error = np.full((2, len(answers.rows)), np.nan)
-    line = np.sinh(np.linspace(-FAR, FAR, STEPS)) / min(1.0, np.abs(slope).max(initial=1e-9))
+    line = np.sinh(np.linspace(-REACH_ASINH, REACH_ASINH, N_GRID_POINTS)) / min(1.0, np.abs(slope).max(initial=1e-9))
     log_right, log_wrong = log_curves(items, line[:, None])
     at_line = curves(items, line[:, None]).information * slope**2
-    for some in slices(len(value), max(STEPS, 8 * len(slope))):
+    for some in slices(len(value), max(N_GRID_POINTS, 8 * len(slope))):
         part = answers.only(some)
         right, wrong = part.right, part.wrong
         height = right @ log_right.T + wrong @ log_wrong.T - 0.5 * prior * line**2
         if warm:
             height += 0.5 * np.log(np.maximum((right + wrong) @ at_line.T, np.finfo(float).tiny))
         best = height.argmax(1)
-        inside = np.clip(best, 1, STEPS - 2)
+        inside = np.clip(best, 1, N_GRID_POINTS - 2)
         low, high = line[inside - 1], line[inside + 1]
-        for _ in range(HALVINGS):
+        for _ in range(N_BISECTIONS):
             middle = 0.5 * (low + high)
             rising = _rise(items, middle, right, wrong, prior, warm) > 0
             low, high = np.where(rising, middle, low), np.where(rising, high, middle)
         found = 0.5 * (low + high)
         if not prior:
-            telling = (right + wrong) * (slope != 0)
+            informative = (right + wrong) * (slope != 0)
             up = (right * (slope > 0) + wrong * (slope < 0)).sum(1)
-            none = telling.sum(1) == 0
+            none = informative.sum(1) == 0
             if not warm:
-                top, bottom = up == telling.sum(1), up == 0
-                found = np.where(top | (best == STEPS - 1), np.inf, np.where(bottom | (best == 0), -np.inf, found))
+                top, bottom = up == informative.sum(1), up == 0
+                found = np.where(
+                    top | (best == N_GRID_POINTS - 1), np.inf, np.where(bottom | (best == 0), -np.inf, found)
+                )
             found[none] = np.nan
         value[some] = found
         finite = np.where(np.isfinite(found), found, 0)
@@ -160,7 +162,7 @@ def _in_space(items: Items, answers: Answers, prior: float) -> Estimates:
         right, wrong = part.right, part.wrong
         z, open_rows = np.zeros((len(right), q)), np.ones(len(right), bool)
         height = _height(items, z, right, wrong, prior)
-        for _ in range(NEWTON):
+        for _ in range(MOST_SCORING_STEPS):
             information = _information(items, z, right + wrong, prior)
             solvable = np.linalg.eigvalsh(information)[:, 0] > 1e-10
             information[~solvable] = np.eye(q)
@@ -174,7 +176,7 @@ def _in_space(items: Items, answers: Answers, prior: float) -> Estimates:
                     break
                 step[worse] *= 0.5
             z, height = z + step, new
-            open_rows &= np.abs(z @ a.T).max(1) < BEYOND
+            open_rows &= np.abs(z @ a.T).max(1) < INFINITE_LOGITS
             if np.abs(step).max(initial=0) < 1e-10:
                 break
         covariance = np.full((len(z), q, q), np.nan)
@@ -225,11 +227,12 @@ def draw(
         rows = answers.rows[answers.place[some]]
         right, wrong = (rows == 1).astype(float), (rows == 0).astype(float)
         centre, spread = (part[some] for part in prior)
+        df = PROPOSAL_DF
         z, ratio = np.zeros((len(rows), q)), np.full(len(rows), -np.inf)
-        for _ in range(MOVES):
-            far = rng.standard_normal((len(rows), q)) / np.sqrt(rng.chisquare(TAILS, (len(rows), 1)) / TAILS)
+        for _ in range(N_SAMPLER_MOVES):
+            far = rng.standard_normal((len(rows), q)) / np.sqrt(rng.chisquare(df, (len(rows), 1)) / df)
             new = mean[some] + np.einsum("nij,nj->ni", root[some], far)
-            proposed = -0.5 * (TAILS + q) * np.log1p(np.sum(far**2, 1) / TAILS)
+            proposed = -0.5 * (df + q) * np.log1p(np.sum(far**2, 1) / df)
             before = -0.5 * np.sum(((new - centre) / spread) ** 2, 1)
             new_ratio = _height(items, new, right, wrong, 0.0) + before - proposed
             taken = np.log(rng.random(len(rows))) < new_ratio - ratio

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from latentbits.core.errors import DataError
 
 __all__ = [
-    "BITS",
+    "BITS_PER_NAT",
     "CHANCE",
     "Outline",
     "around",
@@ -28,8 +28,8 @@ __all__ = [
     "touching",
 ]
 
-BITS = 1 / float(np.log(2))  # in a nat
-MOST_PUSHED, N_PUSHES = 600, 150  # columns that push each other apart, and how often
+BITS_PER_NAT = 1 / float(np.log(2))  # in a nat
+MOST_PUSHED_COLUMNS, N_PUSHES = 600, 150  # columns that push each other apart, and how often
 CHANCE = 0.01  # that any two of all columns, were they independent, have so much in common
 
 
@@ -78,7 +78,7 @@ def _downward(parents: np.ndarray) -> list[int]:
 def outline(parents: np.ndarray, information: np.ndarray) -> Outline:
     """Lay a tree out from left to right, so that neither edges nor names cross.
 
-    What hangs from a column is above and below it by turns, the strongest next to it.  All of a subtree is on lines
+    Its children are above and below a column by turns, the strongest next to it.  All of a subtree is on lines
     that follow one another.
 
     >>> outline(np.array([-1, 0, 0, 2]), np.array([0.0, 0.1, 0.4, 0.2]))
@@ -124,7 +124,7 @@ def around(parents: np.ndarray, information: np.ndarray) -> np.ndarray:
     """
     parents = checked_parents(parents)
     places = _equal_angles(parents, information)
-    if len(parents) <= MOST_PUSHED:
+    if len(parents) <= MOST_PUSHED_COLUMNS:
         places = _pushed_apart(places, parents)
     low, high = places.min(axis=0), places.max(axis=0)
     return (places - (low + high) / 2) / max(1e-9, float((high - low).max()) / 2)

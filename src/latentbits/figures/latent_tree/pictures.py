@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 from latentbits.figures.style import GREY, INK, PAPER, SMALL, axes_or_new, bare, ink, short
-from latentbits.reports.trees import BITS, around, checked_parents, on_pixels, outline
+from latentbits.reports.trees import BITS_PER_NAT, around, checked_parents, on_pixels, outline
 
 __all__ = ["MOST_NAMED", "plot_tree", "tree_size"]
 
@@ -59,7 +59,7 @@ def plot_tree(
     """
     from matplotlib.collections import LineCollection
 
-    parents, bits = checked_parents(parents), np.asarray(information, np.float64) * BITS
+    parents, bits = checked_parents(parents), np.asarray(information, np.float64) * BITS_PER_NAT
     d = len(parents)
     if bits.shape != (d,) or (names is not None and len(names) != d):
         raise DataError(f"information and names must be one for each of the {d} columns")

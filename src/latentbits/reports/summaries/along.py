@@ -13,14 +13,14 @@ __all__ = ["gallery_along", "places_of"]
 
 
 def places_of(model: Any, values: np.ndarray) -> np.ndarray:
-    """Where each row is, (n, k)."""
+    """Find where each row is, (n, k)."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".* rows cannot be produced", category=UserWarning)
         return np.asarray(model.transform(values), np.float64)
 
 
 def gallery_along(what: str, name: str, weights: np.ndarray, places: np.ndarray, extent: str = "") -> Gallery:
-    """Traits or factors, with what they pull at, (k, d); `what` is one of them in a word, `extent` how far it holds."""
+    """Make a gallery of traits or factors, (k, d) weights; `what` is the word for one, `extent` how far it holds."""
     names = tuple(f"{what} {i + 1}" for i in range(places.shape[1]))
     usage = np.full(places.shape[1], np.nan)  # a row is always somewhere along a trait
     layer = Layer(f"{what.capitalize()}s", names, weights, None, usage, places, strongest_rows(places))

@@ -38,7 +38,7 @@ def summarize(model: Any, rows: Rows) -> Summary:
     }
     doubts = [f"too low by about {model.truncation_loss_:.2g}"] if model.truncation_loss_ else []
     doubts += [f"± {rounded:.2g} by rounding"] if rounded else []
-    values = {
+    values: dict[str, Any] = {
         "causes on in a row, pi H": f"{model.sparseness_:.3f} of {len(shares)}",
         "noise, sigma": f"{model.noise_std_:.4g}",
         "learned with at most": f"{model.max_active_} of {model.n_candidates_} candidates on",

@@ -34,17 +34,14 @@ def summarize(model: Any, rows: Rows) -> Summary:
         "shares": shares,
     }
     exact = model.log_partition_error_ == 0
-    values = {
+    values: dict[str, Any] = {
         "hidden units": len(shares),
-        "log Z": Measured(model.log_partition_, form=".4f"),
-        "nats per row": Measured(nats, form=".4f"),
+        "log Z": Measured(model.log_partition_, model.log_partition_error_, ".4f", "exact" if exact else ""),
+        "nats per row": Measured(nats, nats_error or None, ".4f"),
     }
-    errors: dict[str, Any] = {"log Z": "exact" if exact else Measured(model.log_partition_error_, form=".4f")}
-    if nats_error:
-        errors["nats per row"] = Measured(nats_error, form=".4f")
     if not exact:
         values["annealed chains that count"] = Measured(model.log_partition_effective_, form=".1%")
-    tables = [values_table(values, errors)]
+    tables = [values_table(values)]
     if shares:
         weights = ("unit", "its largest weights", model, rows.names, shares, "+.2f", model.hidden_bias_)
         tables.append(largest_weights(*weights))

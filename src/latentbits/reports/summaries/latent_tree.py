@@ -9,7 +9,7 @@ import numpy as np
 from latentbits.reports.numbers import measured
 from latentbits.reports.record import Table
 from latentbits.reports.summaries.records import Gallery, Rows, Shown, Summary, Tree
-from latentbits.reports.trees import BITS, around, beyond_chance, by_state, edges_of, outline, state_shares
+from latentbits.reports.trees import BITS_PER_NAT, around, beyond_chance, by_state, edges_of, outline, state_shares
 
 __all__ = ["show", "summarize"]
 
@@ -22,7 +22,7 @@ RARE_SHARE = 0.005  # of the rows: a state that would be printed as 0 %
 def summarize(model: Any, rows: Rows) -> Summary:
     """Give the edges of the largest tree, the strongest first, and the states of the columns that they join."""
     tree = int(np.argmax(model.weights_))
-    parents, information = model.parents_[tree], model.information_[tree] * BITS
+    parents, information = model.parents_[tree], model.information_[tree] * BITS_PER_NAT
     edges, names = edges_of(parents, information).tolist(), rows.names
     sure = beyond_chance(model.information_[tree], rows.n_rows)
     shares = state_shares(parents, model.transitions_[tree])
@@ -57,7 +57,7 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.n
             Tree(
                 float(model.weights_[m]),
                 parents,
-                information * BITS,
+                information * BITS_PER_NAT,
                 (parents >= 0) & beyond_chance(information, n_rows),
                 *outline(parents, information),
                 around(parents, information),
@@ -100,7 +100,7 @@ def _columns(model: Any, shares: np.ndarray, tree: int, names: tuple[str, ...]) 
     columns = {
         "parent": [names[p] if p >= 0 else "" for p in parents.tolist()],
         "parent_number": parents,
-        "bits_in_common": model.information_[tree] * BITS,
+        "bits_in_common": model.information_[tree] * BITS_PER_NAT,
         **{f"share_{t + 1}": share for t, share in enumerate(shares.T)},
         **{f"p_{t + 1}": p for t, p in enumerate(model.emissions_[tree].T)},
     }

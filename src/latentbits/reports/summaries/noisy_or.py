@@ -23,8 +23,8 @@ from latentbits.reports.summaries.records import (
 __all__ = ["show", "summarize"]
 
 MOST_UNITS_SHOWN = 30  # lines of a table that is read on a screen; JSON has all
-MOST_CHILDREN_NAMED = 4  # as many as a line of 80 characters holds
-LEAST_STRENGTH_NAMED = 0.1  # 1 - exp(-w), a probability: units of the digits have hundreds of children below it
+MOST_CHILDREN_NAMED = 4  # so that a line stays within 80 characters
+LEAST_STRENGTH_NAMED = 0.1  # 1 - exp(-w): a child that one time in ten is turned on
 
 
 def summarize(model: Any, rows: Rows) -> Summary:
@@ -41,16 +41,13 @@ def summarize(model: Any, rows: Rows) -> Summary:
         "bits_per_row": -nats / float(np.log(2)),
         "shares": shares,
     }
-    exact = nats_error == 0
-    values = {
+    note = "exact" if nats_error == 0 else ""
+    values: dict[str, Any] = {
         "hidden units, from the bottom": ", ".join(map(str, sizes)),
-        "nats per row": Measured(nats, form=".4f"),
-        "bits per row": Measured(-nats / np.log(2), form=".4f"),
+        "nats per row": Measured(nats, nats_error, ".4f", note),
+        "bits per row": Measured(-nats / np.log(2), nats_error / np.log(2), ".4f", note),
     }
-    errors: dict[str, Any] = {"nats per row": "exact" if exact else Measured(nats_error, form=".4f")}
-    if not exact:
-        errors["bits per row"] = Measured(nats_error / np.log(2), form=".4f")
-    tables = (values_table(values, errors), *_layers(model, rows.names, shares))
+    tables = (values_table(values), *_layers(model, rows.names, shares))
     return Summary(facts, tables, {"items": lambda: _weights(model, rows.names)})
 
 

@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 MOST_ITEMS_SHOWN = 100  # lines of a table that is read on a screen; all items go into a file
-N_EXAMPLE_ROWS = 12  # that show a cause on the page: two lines of six
+N_EXAMPLE_ROWS = 12  # that show a cause on the page
 
 
 # --- what is printed ---
@@ -83,7 +83,7 @@ def criteria_facts(found: FitReport) -> dict[str, Any]:
 
 def criteria_table(found: FitReport, more: Mapping[str, Any] | None = None) -> Table:
     """Make a table of the log-likelihood and the criteria, each with the error that it is known with."""
-    values = {
+    values: dict[str, Any] = {
         "log-likelihood, nats": Measured(found.log_likelihood, found.error),
         "parameters": found.n_parameters,
         "AIC": Measured(found.aic, 2 * found.error),
@@ -98,12 +98,9 @@ def shown_items(items: Table) -> Table:
     return replace(items, columns=columns).first(MOST_ITEMS_SHOWN, "{} more: --items writes all")
 
 
-def values_table(values: Mapping[str, Any], errors: Mapping[str, Any] | None = None) -> Table:
-    """Make a table of one number or word a row, with a column of standard errors where some are given."""
-    columns = {"value": list(values.values())}
-    if errors is not None:
-        columns["std. error"] = [errors.get(name) for name in values]
-    return Table(list(values), columns)
+def values_table(values: Mapping[str, Any]) -> Table:
+    """Make a table of one number or word a row."""
+    return Table(list(values), {"value": list(values.values())})
 
 
 # --- what is shown ---

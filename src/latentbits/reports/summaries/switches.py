@@ -14,7 +14,7 @@ from latentbits.reports.summaries.records import Gallery, Layer, Shown, stronges
 __all__ = ["MOST_CAUSES_SHOWN", "MOST_COLUMNS_NAMED", "largest_weights", "show"]
 
 MOST_CAUSES_SHOWN = 30  # lines of a table that is read on a screen; JSON has all
-MOST_COLUMNS_NAMED = 4  # as many as a line of 80 characters holds
+MOST_COLUMNS_NAMED = 4  # so that a line stays within 80 characters
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:

@@ -33,8 +33,8 @@ def transform(
 ) -> None:
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
-    Of a mixture: the probability of each component.  Of a latent trait model: the scores.  Of a clipped Gaussian: the
-    posterior means of its Gaussian variables.  Of a combination machine, of binary sparse coding and of a noisy-OR
+    Of a mixture: the probability of each component.  Of a latent trait or item response model: the scores.  Of a
+    clipped Gaussian: the posterior means of its Gaussian variables.  Of a combination machine, of binary sparse coding and of a noisy-OR
     network, all layers side by side: the probability that each unit or cause is on.
     """
     import numpy as np
@@ -50,7 +50,7 @@ def transform(
         able = " and ".join(one.name for one in families() if one.errors)
         raise DataError(f"--errors is for {able}, but {model_path} is a {type(model).__name__}")
     if scores in ("ml", "wle") and not hasattr(model, "scores"):
-        raise DataError(f"--scores {scores} is for latent-trait, but {model_path} is a {type(model).__name__}")
+        raise DataError(f"--scores {scores} is for item-response, but {model_path} is a {type(model).__name__}")
     if errors or scores != "eap":
         with told_warnings(rows.names):
             value, error = _scores(model, rows.values, scores)

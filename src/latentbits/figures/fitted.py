@@ -72,9 +72,10 @@ def item_curves(
     matplotlib Figure
     """
     _one_trait(model, "item curves", CurvedTrait)
+    _one_population(model, "item curves")
     bits, weights, words = _table(model, X, names, sample_weight)
     rule = evenly_spaced(NODES[1], 1)
-    nodes = _among_people(model, rule.nodes, "item curves")
+    nodes = _among_people(model, rule.nodes)
     groups = observed_by_others(bits, nodes[:, 0], rule.log_weights, model.inverse_transform(nodes), weights)
     x = np.linspace(*extent, 121)
     curves = model.inverse_transform(x[:, None])
@@ -162,6 +163,7 @@ def wright_map(model: ItemResponse, X: Any, names: Sequence[str] | None = None, 
     matplotlib Figure
     """
     _one_trait(model, "a Wright map")
+    _one_population(model, "a Wright map")
     words = _names(model, names)
     weights = open_weights(sample_weight, None, X)
     scores = model.transform(X)[:, 0]
@@ -224,6 +226,7 @@ def item_pairs(
     -------
     matplotlib Figure
     """
+    _one_population(model, "residuals of pairs")
     bits, weights, words = _table(model, X, names, sample_weight)
     found = _residuals(model, bits, weights)
     side = min(10.0, max(4.6, 2.2 + 0.17 * min(len(words), most)))
@@ -309,14 +312,17 @@ def _one_trait(model: Any, what: str, *others: type) -> None:
         raise ValueError(f"{what}: for one trait, found {_n_traits(model)}")
 
 
-def _among_people(model: Any, nodes: np.ndarray, what: str) -> np.ndarray:
+def _among_people(model: Any, nodes: np.ndarray) -> np.ndarray:
     """Points of a standard normal, as those of the trait among the people of an item model."""
     if not isinstance(model, ItemResponse):
         return nodes
-    people = model.population_
-    if people.groups or people.covariates:
+    return model.population_.mean[0] + np.sqrt(model.population_.variance[0]) * nodes
+
+
+def _one_population(model: Any, what: str) -> None:
+    check_is_fitted(model)
+    if isinstance(model, ItemResponse) and (model.population_.groups or model.population_.covariates):
         raise ValueError(f"{what}: for people of one population, and this model has groups or covariates")
-    return people.mean[0] + np.sqrt(people.variance[0]) * nodes
 
 
 def _bits_only(model: Any, what: str) -> None:
@@ -355,7 +361,7 @@ def _residuals(model: Any, bits: np.ndarray, weights: np.ndarray | None) -> Pair
     _bits_only(model, "residuals of pairs")
     rule = _rule(_n_traits(model))
     shares = np.exp(rule.log_weights)
-    means = model.inverse_transform(_among_people(model, rule.nodes, "residuals of pairs")).astype(np.float64)
+    means = model.inverse_transform(_among_people(model, rule.nodes)).astype(np.float64)
     return residuals_of(bits, implied_pairs(shares / shares.sum(), means), weights)
 
 

@@ -83,7 +83,8 @@ def test_help_without_a_model_lists_all(tool):
             },
         ),
         (
-            "-m latent-trait -k 1 --method monte_carlo --samples 20 --nodes 7 --plain --weight-prior 2.5 --noise shared",
+            "-m latent-trait -k 1 --method monte_carlo --samples 20 --nodes 7 --plain --weight-prior 2.5 "
+            "--noise shared",
             {
                 "n_components": 1, "method": "monte_carlo", "n_samples": 20, "n_nodes": 7, "accelerate": False,
                 "weight_prior": 2.5, "noise": "shared",

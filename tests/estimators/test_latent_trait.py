@@ -335,7 +335,7 @@ def test_more_than_three_dimensions():
 
 def test_messages(lsat):
     m, X = lsat()
-    with pytest.raises(ValueError, match="n_factors must be 1 .* got 2"):
+    with pytest.raises(ValueError, match=r"n_factors must be 1 .* got 2"):
         ItemResponse("1PL", 2).fit(X)
     with pytest.raises(ValueError, match="method"):
         LatentTrait(method="laplace").fit(X)

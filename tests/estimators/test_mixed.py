@@ -184,7 +184,6 @@ def test_attributes(model, frame):
     assert model.components_.shape == (1, 11)
     assert model.intercept_.shape == (11,)
     assert model.noise_variance_.shape == (6,)
-    binary = np.array([t == "binary" for t in TYPES])
     assert (np.isfinite(model.noise_variance_) == [t == "continuous" for t in TYPES]).all()
     Z = model.transform(frame)
     out = model.inverse_transform(Z)

@@ -14,8 +14,8 @@ from tests import tables
 from latentbits import LatentTrait, TraitMaps, load
 from latentbits.core.errors import ModelFileError
 from latentbits.models.latent_trait import mixture_of_maps
-from latentbits.telling.trait_maps import show, tell
 from latentbits.telling.records import Table
+from latentbits.telling.trait_maps import show, tell
 
 N, D = 400, 8
 SETTINGS = {"n_components": 1, "random_state": 0, "n_init": 2, "method": "quadrature"}

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from latentbits.core import tree
 from latentbits.core.nodes import gauss_hermite
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.models.latent_trait import kinds, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Params
 from latentbits.papers.pages import Measured

@@ -133,7 +133,13 @@ def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScor
 
 
 def plausible_values(
-    self, X: Any, n_draws: int = 5, random_state: Any = None, errors: StandardErrors | ItemErrors | None = None
+    self: ItemResponse,
+    X: Any,
+    n_draws: int = 5,
+    random_state: Any = None,
+    errors: StandardErrors | ItemErrors | None = None,
+    groups: Any = None,
+    covariates: Any = None,
 ) -> PlausibleValues:
     """Draws from the posterior of each row, for analyses that scores would bias.
 

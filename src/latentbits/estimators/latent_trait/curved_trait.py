@@ -60,23 +60,10 @@ class CurvedTrait(WithCriteria):
         Standard deviation of a Gaussian prior on all weights of the network.
     n_nodes : int or None, default=None
         2 to this power is the number of points, from 5 to 16; None is 10.
-    random_state : int, RandomState or None
-        Seed; the same seed gives the same fit.
     n_init : int or None, default=None
         Number of restarts; the best objective is kept.  None is 1.
-    max_iter : int, default=1000
-        Most passes over the rows.
-    max_time : float or None
-        Most seconds of learning, all restarts together; compiling programs, at the first fit, comes in addition.
-    tol : float, default=1e-7
-        Gain of held-out rows, in nats per row, that is too small to go on for.
-    verbose : int, default=0
-        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
-    dtype : "auto", "float32" or "float64", default="auto"
-        Precision in which rows are computed; parameters and sums are always float64.  "auto" is
-        float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
-    binarize : float or None
-        Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+    random_state, max_iter, max_time, tol, verbose, dtype, binarize
+        As everywhere.  `max_iter` limits the passes over the rows.
 
     Attributes
     ----------
@@ -86,29 +73,11 @@ class CurvedTrait(WithCriteria):
     n_parameters_ : int
         Free parameters, the rotation taken off.  A column that is constant, or never observed, has none: its
         probability is that of the maximum (a thousandth of a nat short of 0 or 1 in all), its weights are 0.
-    dtype_ : str
-        Precision of the rows in the fit, "float32" or "float64".
-    history_ : ndarray
-        Objective of every iteration, nats: what the batches of a pass had for an objective.
-    history_table_ : structured ndarray
-        Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
-    objective_ : float
-        Of the parameters that were kept; NaN where learning was cut short before there was one.
-    n_iter_ : int
-        Iterations of the restart that was kept.
-    left_to_gain_ : float
-        What is estimated to be left to gain, in nats, all rows together.  NaN where it is not known.
-    converged_ : bool
-        Whether it stopped because less than `tol` nats per row are left to gain.
-    stop_reason_ : str
-        "completed" where all passes were made: what is left to gain is not known then; "held_out" where rows
-        that were held out gained no more; "max_iter", "max_time" or "interrupted".
-    n_rows_ : float
-        Rows learned from, each as often as it counts; NaN where that is not known.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a frame.
+    dtype_, history_, history_table_, objective_, n_iter_, left_to_gain_, converged_, stop_reason_
+        As everywhere.  `history_` is what the batches of a pass had for an objective; what is left to gain is not
+        known, and `converged_` is false.
+    n_rows_, n_features_in_, feature_names_in_
+        As everywhere.
 
     Examples
     --------

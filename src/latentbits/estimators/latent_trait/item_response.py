@@ -74,24 +74,11 @@ class ItemResponse(LinearTrait):
         chooses: first by the number of columns that rows have observed, then, where slopes turn out to be steep, by
         these too, and learning goes on with more.  Models with asymptotes, groups, covariates, or parameters that are
         held or shared choose their nodes themselves.
-    random_state : int, RandomState or None
-        Seed; the same seed gives the same fit.
     n_init : int or None, default=None
         Number of restarts; the best objective is kept.  None is 1 up to three factors, and 4 above,
         where there are several maxima: all of them a part of the way, and the best to the end.
-    max_iter : int, default=1000
-        Most EM iterations of each stage.
-    max_time : float or None
-        Most seconds of learning, all restarts together; compiling programs, at the first fit, comes in addition.
-    tol : float, default=1e-7
-        Stop when less than this is left to gain, in nats per row (`left_to_gain_` has it for all rows together).
-    verbose : int, default=0
-        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
-    dtype : "auto", "float32" or "float64", default="auto"
-        Precision in which rows are computed; parameters and sums are always float64.  "auto" is
-        float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
-    binarize : float or None
-        Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+    random_state, max_iter, max_time, tol, verbose, dtype, binarize
+        As everywhere.
 
     Attributes
     ----------
@@ -111,31 +98,10 @@ class ItemResponse(LinearTrait):
     n_parameters_ : int
         Free parameters, the rotation taken off.  A column that is constant, or never observed, has none: its
         probability is that of the maximum (a thousandth of a nat short of 0 or 1 in all), its weights are 0.
-    dtype_ : str
-        Precision of the rows in the fit, "float32" or "float64".
-    history_ : ndarray
-        Objective of every iteration, nats: the log-likelihood by the nodes used for learning, less the
-        penalties of the priors.
-    history_table_ : structured ndarray
-        Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
-    objective_ : float
-        Of the parameters that were kept; NaN where learning was cut short before there was one.
-    n_iter_ : int
-        Iterations of the restart that was kept.
-    left_to_gain_ : float
-        What is estimated to be left to gain, in nats, all rows together: by the step that the acceleration would make
-        next, or by the gains of the last passes.  NaN where it is not known.
-    converged_ : bool
-        Whether it stopped because less than `tol` nats per row are left to gain.
-    stop_reason_ : str
-        "converged", "max_iter", "max_time", "stalled" or "interrupted"; "held_out" where rows that were held
-        out gained no more.
-    n_rows_ : float
-        Rows learned from, each as often as it counts; NaN where that is not known.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a frame.
+    dtype_, history_, history_table_, objective_, n_iter_, left_to_gain_, converged_, stop_reason_
+        As everywhere.
+    n_rows_, n_features_in_, feature_names_in_
+        As everywhere.
 
     Examples
     --------
@@ -209,16 +175,16 @@ class ItemResponse(LinearTrait):
     from_items = classmethod(item_use.from_items)
     # of all models, with groups and covariates
     fit = item_use.fit
-    transform = item_use.transform
-    posterior = item_use.posterior
-    log_likelihoods = item_use.log_likelihoods
-    score_samples = item_use.score_samples
-    score = item_use.score
-    log_likelihood = item_use.log_likelihood
+    transform = item_use.with_people(LinearTrait.transform)
+    posterior = item_use.with_people(LinearTrait.posterior)
+    log_likelihoods = item_use.with_people(LinearTrait.log_likelihoods)
+    score_samples = item_use.with_people(LinearTrait.score_samples)
+    score = item_use.with_people(LinearTrait.score)
+    log_likelihood = item_use.with_people(LinearTrait.log_likelihood)
     complete = item_use.complete
     sample = item_use.sample
-    criteria = item_use.criteria
-    fit_report = item_use.fit_report
+    criteria = item_use.with_people(LinearTrait.criteria)
+    fit_report = item_use.with_people(LinearTrait.fit_report)
     # of items
     standard_errors = item_errors.standard_errors
     item_fit = item_reports.item_fit

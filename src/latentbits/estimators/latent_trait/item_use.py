@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -12,9 +14,8 @@ from jax.tree_util import Partial
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from latentbits.core.model import LogLikelihood, Stop
+from latentbits.core.model import Stop
 from latentbits.engines.memory import MemoryEngine
-from latentbits.estimators.criteria import Criteria
 from latentbits.estimators.history import history_table
 from latentbits.estimators.latent_trait.base import LinearTrait
 from latentbits.estimators.latent_trait.item_plan import template
@@ -22,13 +23,16 @@ from latentbits.estimators.latent_trait.people import Labels, People, beside, co
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.tables.frames import like_input
 from latentbits.models.latent_trait import items
-from latentbits.reports.fit import FitReport
 
 if TYPE_CHECKING:
     from latentbits.estimators.latent_trait.item_response import ItemResponse
 
-__all__ = ["complete", "criteria", "fit", "fit_report", "from_items", "log_likelihood", "log_likelihoods", "posterior",
-           "sample", "score", "score_samples", "transform"]  # fmt: skip
+__all__ = ["complete", "fit", "from_items", "sample", "with_people"]
+
+OF_PEOPLE = """\
+        groups, covariates : array-like or None
+            Those of the rows, where `fit` had some.
+"""
 
 
 def from_items(
@@ -153,112 +157,19 @@ def fit(
     return LinearTrait.fit(self, rows, y, sample_weight, checkpoint)
 
 
-def transform(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = None) -> np.ndarray:
-    """Posterior means of the latents of each row.
+def with_people(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of all models that takes groups and covariates beside X, too."""
 
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+    @wraps(method)
+    def taking(self: ItemResponse, X: Any, *args: Any, groups: Any = None, covariates: Any = None, **named: Any) -> Any:
+        return method(self, beside(self, X, groups, covariates), *args, **named)
 
-    Returns
-    -------
-    ndarray of shape (n_rows, n_factors)
-    """
-    return LinearTrait.transform(self, beside(self, X, groups, covariates))
-
-
-def posterior(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = None) -> Any:
-    """Posterior of the latents of each row: `mean`, `covariance`, `mode` and `mode_covariance`.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
-    """
-    return LinearTrait.posterior(self, beside(self, X, groups, covariates))
-
-
-def log_likelihoods(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = None) -> LogLikelihood:
-    """log p(x) of each row with its standard error, and the error that all rows share.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
-
-    Returns
-    -------
-    latentbits.core.model.LogLikelihood
-        With `value` and `error`, (n_rows,).
-    """
-    return LinearTrait.log_likelihoods(self, beside(self, X, groups, covariates))
-
-
-def score_samples(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = None) -> np.ndarray:
-    """log p(x) of each row, in nats; missing bits are marginalised.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), float64
-    """
-    return LinearTrait.score_samples(self, beside(self, X, groups, covariates))
-
-
-def score(
-    self: ItemResponse, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, covariates: Any = None
-) -> float:
-    """Mean of `score_samples`: nats per row, the larger the better.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    y : Ignored
-        Present for scikit-learn's pipelines.
-    sample_weight : array-like of shape (n_rows,) or None
-        How often each row counts; None for once.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
-    """
-    return LinearTrait.score(self, beside(self, X, groups, covariates), y, sample_weight)
-
-
-def log_likelihood(
-    self: ItemResponse,
-    X: Any,
-    return_error: bool = False,
-    sample_weight: Any = None,
-    groups: Any = None,
-    covariates: Any = None,
-) -> float | tuple[float, float]:
-    """Log-likelihood of a table: the sum over its rows, in nats.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    return_error : bool, default=False
-        Also return the standard error with which the number is known; 0 where it is exact.
-    sample_weight : array-like of shape (n_rows,) or None
-        How often each row counts; None for once.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
-    """
-    return LinearTrait.log_likelihood(self, beside(self, X, groups, covariates), return_error, sample_weight)
+    before, section, after = (method.__doc__ or "").partition("\n        Returns\n")
+    taking.__doc__ = f"{before.rstrip()}\n{OF_PEOPLE}{section}{after}"
+    own = signature(method)
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("groups", "covariates")]
+    taking.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    return taking
 
 
 def complete(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = None) -> Any:
@@ -276,50 +187,6 @@ def complete(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = N
     ndarray or frame of shape (n_rows, n_columns)
     """
     return like_input(X, LinearTrait.complete(self, beside(self, X, groups, covariates)))
-
-
-def criteria(
-    self: ItemResponse, X: Any, sample_weight: Any = None, groups: Any = None, covariates: Any = None
-) -> Criteria:
-    """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    sample_weight : array-like of shape (n_rows,) or None
-        How often each row counts; None for once.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
-
-    Returns
-    -------
-    Criteria
-        `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
-    """
-    return LinearTrait.criteria(self, beside(self, X, groups, covariates), sample_weight)
-
-
-def fit_report(
-    self: ItemResponse, X: Any, sample_weight: Any = None, groups: Any = None, covariates: Any = None
-) -> FitReport:
-    """Report of the fit: log-likelihood, free parameters, criteria, and M2 with RMSEA, SRMSR, CFI and TLI.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
-    sample_weight : array-like of shape (n_rows,) or None
-        How often each row counts; None for once.
-    groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
-
-    Returns
-    -------
-    ItemFitReport
-        M2 is for people of one population: with groups or covariates `notes` say why it is not there.
-    """
-    return LinearTrait.fit_report(self, beside(self, X, groups, covariates), sample_weight)
 
 
 def sample(self: ItemResponse, n: int = 1, random_state: Any = None, groups: Any = None, covariates: Any = None) -> Any:

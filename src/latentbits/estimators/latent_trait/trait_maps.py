@@ -40,44 +40,18 @@ class TraitMaps(TraitOfColumns):
         "variational" is EM that maximises a bound, as in the paper; "quadrature" is maximum likelihood by nodes adapted
         to each row.  "auto" is variational EM to get near, and then quadrature.
     column_types : None, "infer", list or dict, default=None
-        None takes bits only.  A list with "binary", "continuous" or "categorical" for each column; a dict from column
-        names or positions to these, the rest being binary; or "infer": booleans and columns of nothing but 0 and 1 are
-        binary, other numbers continuous (a warning names columns of so few whole numbers that they may be codes), and
-        text and categorical dtypes categorical, two categories or more.  Continuous columns are
-        Gaussian with a variance for each, categorical ones a softmax.  Such a table must be in memory, as a frame,
-        an array or a list of rows.
+        None takes bits only; else the kinds of the columns, as in `LatentTrait`.
     noise : {"own", "shared"}, default="own"
-        Variance of the continuous columns: one for each, or one for all, in the units of the data.
+        Variance of the continuous columns on each map: one for each, or one for all, in the units of the data.
     weight_prior : float or None, default=None
-        Standard deviation of a Gaussian prior on the weights.  None is maximum likelihood, whose weights run to
-        infinity where bits are separable; 3 is weak, and stops them.  For a continuous column it is in units of the
-        column's standard deviation.
+        Standard deviation of a Gaussian prior on the weights: None is maximum likelihood, 3 is weak.
     n_nodes : int or None, default=None
-        Nodes a dimension to learn with by quadrature.  None
-        chooses: first by the number of columns that rows have observed, then, where slopes turn out to be steep, by
-        these too, and learning goes on with more.  A fitted model looks at rows of bits with other nodes in one
-        dimension and two, which resolve any slope.  Else likelihoods are computed with ever more for the rows that need
-        them, until their error in all is small or more would take long; scores and completions with a number that
-        depends on the columns.
-    random_state : int, RandomState or None
-        Seed; the same seed gives the same fit.
+        Nodes a dimension to learn with by quadrature; None chooses by what rows have observed and by slopes.
     n_init : int or None, default=None
         Number of restarts; the best objective is kept.  None is 4, as there are several maxima:
         all of them go a part of the way, and the best to the end.
-    max_iter : int, default=1000
-        Most EM iterations of each stage.
-    max_time : float or None
-        Most seconds of learning, all restarts together; compiling programs, at the first fit, comes in addition.
-    tol : float, default=1e-7
-        Stop when less than this is left to gain, in nats per row (`left_to_gain_` has it for all rows together).
-    verbose : int, default=0
-        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
-    dtype : "auto", "float32" or "float64", default="auto"
-        Precision in which rows are computed; parameters and sums are always float64.  "auto" is
-        float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
-    binarize : float or None
-        Turn values above it into 1 and the rest into 0; None takes nothing but bits.  Of columns of several kinds it
-        is for the binary ones.
+    random_state, max_iter, max_time, tol, verbose, dtype, binarize
+        As everywhere.  Of columns of several kinds `binarize` is for the binary ones.
 
     Attributes
     ----------
@@ -97,31 +71,10 @@ class TraitMaps(TraitOfColumns):
     n_parameters_ : int
         Free parameters, the rotation taken off.  A column that is constant, or never observed, has none: its
         probability is that of the maximum (a thousandth of a nat short of 0 or 1 in all), its weights are 0.
-    dtype_ : str
-        Precision of the rows in the fit, "float32" or "float64".
-    history_ : ndarray
-        Objective of every iteration, nats: the log-likelihood by the nodes used for learning in a quadrature stage, the
-        bound where all of learning was variational, each less the penalty of the prior.
-    history_table_ : structured ndarray
-        Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
-    objective_ : float
-        Of the parameters that were kept; NaN where learning was cut short before there was one.
-    n_iter_ : int
-        Iterations of the restart that was kept.
-    left_to_gain_ : float
-        What is estimated to be left to gain, in nats, all rows together: by the step that the acceleration would make
-        next, or by the gains of the last passes.  NaN where it is not known.
-    converged_ : bool
-        Whether it stopped because less than `tol` nats per row are left to gain.
-    stop_reason_ : str
-        "converged", "max_iter", "max_time", "stalled" or "interrupted"; "held_out" where rows that were held
-        out gained no more.
-    n_rows_ : float
-        Rows learned from, each as often as it counts; NaN where that is not known.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Names of the columns, where X was a frame.
+    dtype_, history_, history_table_, objective_, n_iter_, left_to_gain_, converged_, stop_reason_
+        As everywhere.
+    n_rows_, n_features_in_, feature_names_in_
+        As everywhere.
 
     Examples
     --------

@@ -213,7 +213,7 @@ def test_what_cannot_be_is_told_in_terms_of_options(tool, csv):
 
 def test_maps_are_told(tool, csv, monkeypatch):
     monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda *_: 1 / 0)
-    told = tool("fit", csv, "-m", "trait-maps", "-k", 1, "--n-maps", 3, code=1).stderr
+    told = tool("fit", csv, "-m", "trait-maps", "-k", 1, "--maps", 3, code=1).stderr
     assert "fitting 3 maps of 1 latent trait\n" in told
 
 

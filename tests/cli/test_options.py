@@ -8,7 +8,7 @@ import pytest
 
 import latentbits
 from latentbits.cli.main import cli
-from latentbits.cli.options import NO_OPTIONS, flag_of, options_of, settings_of
+from latentbits.cli.options import DESTINATIONS, NO_OPTIONS, flag_of, options_of, settings_of
 from latentbits.estimators.families import families, family
 
 FAMILIES = pytest.mark.parametrize("record", list(families()), ids=lambda one: one.name)
@@ -17,7 +17,8 @@ FAMILIES = pytest.mark.parametrize("record", list(families()), ids=lambda one: o
 @FAMILIES
 def test_every_parameter_is_an_option(record):
     options = {option.name: option for option in options_of(record)}
-    parameters = set(inspect.signature(record.cls).parameters) - set(NO_OPTIONS)
+    names = set(inspect.signature(record.cls).parameters) - set(NO_OPTIONS)
+    parameters = {DESTINATIONS.get(name, name) for name in names}
     assert parameters | set(record.files) | ({"errors"} if record.errors else set()) == set(options)
     assert all(option.help and option.help != "." for option in options.values())
     words = [flag for option in options.values() for flag in option.opts]
@@ -94,7 +95,7 @@ def test_help_without_a_model_lists_all(tool):
             "-m item-response -k 2 --item-model 3PL --population free --asymptote-prior none",
             {"n_factors": 2, "model": "3PL", "population": "free", "asymptote_prior": None},
         ),
-        ("-m trait-maps --n-maps 3 -k 1 --nodes 7", {"n_maps": 3, "n_components": 1, "n_nodes": 7}),
+        ("-m trait-maps --maps 3 -k 1 --nodes 7", {"n_maps": 3, "n_components": 1, "n_nodes": 7}),
         ("-m curved-trait -k 1 --epochs 3 --nodes 7", {"n_components": 1, "n_epochs": 3, "n_nodes": 7}),
         (
             "-m noisy-or --layers 7,3,2 --learner paper --no-bias --tol 0.01 --leak 0.01",

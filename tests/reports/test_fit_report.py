@@ -185,8 +185,8 @@ def _set(estimator, **params):
 NONE = dict.fromkeys(("log_variance", "centre", "scale"), np.zeros(0))
 
 
-def _traits(q, model=None):
-    return known(model or LatentTrait(q), {"weights": np.ones((D, q)), "bias": np.zeros(D), **NONE})
+def _traits(q, model=None, **options):
+    return known(model or LatentTrait(q, **options), {"weights": np.ones((D, q)), "bias": np.zeros(D), **NONE})
 
 
 def _maps():

@@ -410,7 +410,6 @@ FAMILIES: tuple[Family, ...] = (
         hidden=("hidden trait on each map", "hidden traits on each map"),
         likelihood="an integral by quadrature, with its error",
         grows="rows × columns × nodes × maps",
-        stops_early=True,
         searched=False,
     ),
     Family(

@@ -164,7 +164,7 @@ def _check(plan: Plan) -> None:
     if plan.population != "standard" and not anchored:
         raise ValueError(
             f"population={plan.population!r} learns the trait's variance, which slopes must set the unit of: give "
-            "equal_discrimination=True (slopes of 1), or hold a slope by fixed"
+            "model='Rasch' (slopes of 1), or hold a slope by fixed"
         )
     if plan.population == "free" and not any(p == "intercept" for _, p in plan.fixed):
         raise ValueError("population='free' learns the trait's mean: hold an intercept by fixed, which sets its origin")

@@ -29,7 +29,6 @@ OTHER_NAMES = {
     "n_init": "restarts",
     "random_state": "seed",
     "accelerate": "plain",
-    "n_maps": "n-maps",
     "model": "item-model",
 }
 DESTINATIONS = {"model": "item_model"}  # of parameters that have the name of an option of the command

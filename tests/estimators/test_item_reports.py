@@ -11,6 +11,7 @@ from scipy.special import expit
 from tests.tables import answers
 
 from latentbits import ItemResponse, load_dataset
+from latentbits.estimators.latent_trait.item_reports import answers_of, varying
 from latentbits.reports.fit import fit_report
 from latentbits.reports.item_fit import item_fit
 from latentbits.reports.items import Items, distinct
@@ -125,8 +126,8 @@ def test_sum_scores_are_of_all_columns(model, table):
     assert found.score.tolist() == list(range(9))
     assert np.isnan(found.eap[[0, 8]]).all()
     assert found.expected[[0, 8]].tolist() == found.observed[[0, 8]].tolist() == [0, 0]
-    items, which = model._varying("sum_scores")
-    alone = sum_scores(items, model._answers(whole).of_items(which))
+    items, which = varying(model, "sum_scores")
+    alone = sum_scores(items, answers_of(model, whole).of_items(which))
     np.testing.assert_allclose(found.eap[X.sum(axis=1)], alone.eap[X[:, :6].sum(1)])
     np.testing.assert_allclose(found.sd[1:8], alone.sd)
     np.testing.assert_allclose(found.expected[1:8], alone.expected)

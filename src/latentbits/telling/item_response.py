@@ -55,7 +55,7 @@ def _held(model: Any) -> dict[str, np.ndarray]:
     """By quantity, which items have one that is fixed, and no estimate."""
     if not isinstance(model.params_, Params):
         return {}
-    places = model.params_.item_places[0] >= len(model.params_.prior_mean)
+    places = np.asarray(model.params_.item_places[0]) >= len(model.params_.prior_mean)
     held = {"discrimination": places[:, 0], "intercept": places[:, 1], "difficulty": places[:, :2].all(1)}
     return held | {"asymptote": places[:, 2] if places.shape[1] == 3 else np.ones(len(places), bool)}
 

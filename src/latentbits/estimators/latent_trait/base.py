@@ -307,7 +307,7 @@ class LinearTrait(WithCriteria):
 
 def in_canonical_axes(params: kinds.Params) -> kinds.Params:
     """The same model with orthogonal components, the longest first."""
-    return eqx.tree_at(lambda p: p.weights, params, params.weights @ canonical_axes(params.weights))
+    return eqx.tree_at(lambda p: p.weights, params, params.weights @ canonical_axes(np.asarray(params.weights)))
 
 
 def n_free(weights: np.ndarray, n_biases: int, n_idle: int, tied: bool = False) -> int:

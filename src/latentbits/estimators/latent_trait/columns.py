@@ -91,7 +91,7 @@ class TraitOfColumns(LinearTrait):
     def _outputs_of(self, params: kinds.Params) -> tuple[np.ndarray, ...]:
         """Components and intercepts of a map by outputs, and its noise variances where columns are of several kinds."""
         if self._encoding is None:
-            return params.weights.T, params.bias
+            return np.asarray(params.weights).T, np.asarray(params.bias)
         weights, bias, noise = self._encoding.outputs(params)
         return weights.T, bias, noise
 

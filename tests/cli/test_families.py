@@ -148,7 +148,7 @@ def test_the_other_commands(tool, ready, names, name):
         np.testing.assert_allclose(read("z.csv").values, expected, rtol=1e-4, atol=1e-5)
     else:
         refused = tool(*errors, code=1).stderr
-        assert f"hidden causes of a {type(model).__name__} are on or off, and have no errors" in refused
+        assert f"--errors: f.safetensors is a {type(model).__name__}, whose causes have none" in refused
         tool("transform", "f.safetensors", csv, "--scores", "map", "-o", "z.csv")
         assert set(read("z.csv").values.flat) == {0, 1}
 

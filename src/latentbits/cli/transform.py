@@ -51,7 +51,7 @@ def transform(
         with told_warnings(rows.names):
             value, error = _scores(model, rows.values, scores)
         if errors and error is None:
-            raise DataError(f"--errors: hidden causes of a {type(model).__name__} are on or off, and have no errors")
+            raise DataError(f"--errors: {model_path} is a {type(model).__name__}, whose causes have none")
         latents = np.column_stack([value, error]) if errors else value
         names += [f"{name}_error" for name in names] if errors else []
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, signature
@@ -31,8 +32,7 @@ __all__ = ["complete", "fit", "from_items", "sample", "with_people"]
 
 OF_PEOPLE = """\
         groups, covariates : array-like or None
-            Those of the rows, where `fit` had some.
-"""
+            Those of the rows, where `fit` had some."""
 
 
 def from_items(
@@ -164,8 +164,10 @@ def with_people(method: Callable[..., Any]) -> Callable[..., Any]:
     def taking(self: ItemResponse, X: Any, *args: Any, groups: Any = None, covariates: Any = None, **named: Any) -> Any:
         return method(self, beside(self, X, groups, covariates), *args, **named)
 
-    before, section, after = (method.__doc__ or "").partition("\n        Returns\n")
-    taking.__doc__ = f"{before.rstrip()}\n{OF_PEOPLE}{section}{after}"
+    text = (method.__doc__ or "").rstrip()
+    end = re.search(r"\n\n +(Returns|Warns|Examples)\n", text)  # of the section of parameters
+    place = len(text) if end is None else end.start()
+    taking.__doc__ = f"{text[:place]}\n{OF_PEOPLE}{text[place:]}"
     own = signature(method)
     more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("groups", "covariates")]
     taking.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from latentbits import LatentTrait
+from latentbits import ItemResponse
 
 PEOPLE = 400  # of each group
 SLOPES = np.array([1.0, 1.4, 0.8, 1.2, 1.6, 1.0])
@@ -36,17 +36,17 @@ def main(replications: int = 200) -> None:
     rng, begun = np.random.default_rng(0), time.perf_counter()
     held: list[list[bool]] = []
     rejected: dict[str, list[bool]] = {"lr": [], "wald": []}
-    model = LatentTrait(1, random_state=0)
+    model = ItemResponse(random_state=0)
     for done in range(1, replications + 1):
         X, groups = draw(rng)
         model.fit(X, groups=groups)
-        errors = model.standard_errors(model.people(X, groups=groups))
+        errors = model.standard_errors(X, groups=groups)
         # a variance is positive and skewed: its interval is that of its logarithm
-        log_error = errors.group_variances[1] / model.group_variances_[1]
+        log_error = errors.group_variances[1] / model.population_.variance[1]
         held.append(
             [
-                abs(model.group_means_[1] - MEAN) < 1.96 * errors.group_means[1],
-                abs(np.log(model.group_variances_[1] / VARIANCE)) < 1.96 * log_error,
+                abs(model.population_.mean[1] - MEAN) < 1.96 * errors.group_means[1],
+                abs(np.log(model.population_.variance[1] / VARIANCE)) < 1.96 * log_error,
                 *(np.abs(model.components_[0] - SLOPES) < 1.96 * errors.components[0]),
                 *(np.abs(model.intercept_ - INTERCEPTS) < 1.96 * errors.intercept),
             ]

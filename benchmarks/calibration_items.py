@@ -18,7 +18,7 @@ import time
 import numpy as np
 from scipy.special import expit
 
-from latentbits import LatentTrait
+from latentbits import ItemResponse
 from latentbits.reports.fit import fit_report
 
 COVERED, REJECTED = (0.92, 0.975), (0.03, 0.075)
@@ -41,7 +41,7 @@ def main() -> None:
     for _ in range(options.tables):
         z = rng.standard_normal((options.rows, 1))
         X = (rng.random((options.rows, options.items)) < expit(z * slopes + intercepts)).astype(np.uint8)
-        m = LatentTrait(1, random_state=0).fit(X)
+        m = ItemResponse(random_state=0).fit(X)
         errors = m.standard_errors(X)
         away = [(m.components_[0] - slopes) / errors.components[0], (m.intercept_ - intercepts) / errors.intercept]
         held.append(np.abs(away) < 1.959964)

@@ -3,7 +3,7 @@
     python benchmarks/calibration_missing.py [--replications 200] [--rows 1000] [--items 60] [--answered 10]
 
 Of a test of 60 items each person answers 10, drawn at random.  Items stay the same, persons are drawn again in every
-replication, and `LatentTrait(1)` is fitted to their answers by maximum likelihood.  Printed are, over items,
+replication, and `ItemResponse()` is fitted to their answers by maximum likelihood.  Printed are, over items,
 
     bias        mean over replications of (estimate - truth), in standard errors: the mean over items, and the largest,
                 with what chance does to either
@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from latentbits import LatentTrait
+from latentbits import ItemResponse
 
 LEAST, MOST = 0.92, 0.975  # coverage of intervals of 95 %
 
@@ -98,7 +98,7 @@ def replications(
         X = answers(slopes, intercepts, n_rows, answered, seed)
         with warnings.catch_warnings():  # what they tell is counted
             warnings.simplefilter("ignore")
-            m = LatentTrait(1, random_state=0).fit(X)
+            m = ItemResponse(random_state=0).fit(X)
             errors = m.standard_errors(X)
         unfinished += not m.converged_
         found.append((m.components_[0], errors.components[0], m.intercept_, errors.intercept))

@@ -229,11 +229,18 @@ def own_uses(family: str, model: Any, X: np.ndarray) -> Iterator[tuple[str, Call
     """What one family can do, and the model once saved and loaded."""
     yield "posterior", lambda: model.posterior(X)
     if family == "LatentTrait":
-        yield "map", lambda: model.scores(X, "map")
         yield "variational", lambda: model.variational(X)
+        yield "criteria", lambda: [model.aic(X), model.bic(X)]
+    elif family == "ItemResponse":
+        yield "map", lambda: model.scores(X, "map")
+        yield "wle", lambda: model.scores(X, "wle")
         yield "standard_errors", lambda: model.standard_errors(X)
         yield "item_information", lambda: model.item_information(model.transform(X))
-        yield "criteria", lambda: [model.aic(X), model.bic(X)]
+        yield "item_fit", lambda: model.item_fit(X)
+        yield "fit_report", lambda: model.fit_report(X)
+        yield "plausible_values", lambda: model.plausible_values(X, 2, random_state=1)
+    elif family == "TraitMaps":
+        yield "responsibilities", lambda: model.responsibilities(X)
     elif family == "ClippedGaussian":
         yield "sample_posterior", lambda: model.sample_posterior(X[:8], 10, n_between=2, random_state=1)
         yield "morph", lambda: model.morph(X[0], X[1])
@@ -244,7 +251,7 @@ def own_uses(family: str, model: Any, X: np.ndarray) -> Iterator[tuple[str, Call
         yield "clamped", lambda: model.sample(16, random_state=1, clamp={"h1_0": 1, "x0": 0})
     elif family == "BinarySparseCoding":
         yield "denoise", lambda: model.denoise(X)
-    if family in ("LatentTrait", "ClippedGaussian"):
+    if family in ("ItemResponse", "ClippedGaussian"):
         yield "rotate", lambda: [model.rotate(method) for method in ("varimax", "oblimin")]
     yield "loaded", lambda: loaded(model, X)
 
@@ -445,9 +452,6 @@ def latent_traits() -> Cases:
         "trait 2, monte_carlo": two(method="monte_carlo"),
         "trait 4, variational": trait(n_components=4, method="variational", max_iter=50),
         "trait 4, quadrature": trait(n_components=4, weight_prior=2.0, max_iter=20),
-        "trait 1, equal": one(equal_discrimination=True),
-        "trait 1, equal, monte_carlo": one(equal_discrimination=True, method="monte_carlo"),
-        "trait 2, equal refused": two(equal_discrimination=True),
         "trait 1, prior": one(weight_prior=1.0),
         "trait 1, variational, plain": one(method="variational", accelerate=False),
         "trait 1, quadrature, plain": one(method="quadrature", accelerate=False, max_iter=60),
@@ -464,7 +468,12 @@ def latent_traits() -> Cases:
         "trait 2, max_iter": two(max_iter=2),
         "trait 1, many rows": one(data="5000 items"),
         "trait 1, stream": one(data="5000 items", source="stream"),
-    }
+        **{f"items, {model}": fit_of("ItemResponse", data="items", model=model, used="all")
+           for model in ("2PL", "1PL", "Rasch", "3PL")},
+        "items, 2 factors": fit_of("ItemResponse", data="20 columns", n_factors=2, used="all"),
+        "maps": fit_of("TraitMaps", data="20 columns", n_components=1, n_init=1, max_iter=60, used="all"),
+        "curve": fit_of("CurvedTrait", data="20 columns", layer_sizes=(8,), n_nodes=6, n_epochs=3, used="all"),
+    }  # fmt: skip
 
 
 def clipped_gaussians() -> Cases:
@@ -594,13 +603,19 @@ def others() -> Cases:
     """Comparisons, and the command line."""
     fitted = {
         "product": ("blobs", "--smoothing 0"),
-        "latent-trait": ("items", "-k 1 --weight-prior 2 --errors --items items.csv"),
+        "latent-trait": ("items", "-k 1 --weight-prior 2 --items items.csv"),
+        "item-response": ("items", "--weight-prior 2 --errors --items items.csv"),
         "clipped-gaussian": ("blobs", "-k parallel --extraction factors --correlations pairs.csv"),
         "combination-machine": ("blobs", "-k 3 --learner pursuit --items items.csv"),
         "binary-sparse-coding": ("sums", "-k 8 --max-active 3 --candidates 5 --init data --max-iter 15"),
         "noisy-or": ("bars", "--layers 6,2 --max-iter 20 --no-bias"),
     }
-    written = {"latent-trait": ["items.csv"], "clipped-gaussian": ["pairs.csv"], "combination-machine": ["items.csv"]}
+    written = {
+        "latent-trait": ["items.csv"],
+        "item-response": ["items.csv"],
+        "clipped-gaussian": ["pairs.csv"],
+        "combination-machine": ["items.csv"],
+    }
     then = ["score model.safetensors holes.csv", "complete model.safetensors holes.csv -o filled.csv"]
     words = "fit rows.csv -m mixture -k 3 --init split --smoothing 0.5 --restarts 2 --seed 3"
     return {

@@ -34,7 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtr, ndtri
 
-from latentbits import ClippedGaussian, CombinationMachine, LatentTrait
+from latentbits import ClippedGaussian, CombinationMachine, ItemResponse, LatentTrait
 from latentbits.core.tree import double
 from latentbits.models.clipped_gaussian import bivariate
 from latentbits.models.noisy_or import enumeration
@@ -282,7 +282,7 @@ def parameters(quick: bool) -> Iterator[Errors]:
     for seed in range(8 if quick else 60):
         rng = np.random.default_rng([5, seed])
         X = (rng.random((500, 6)) < expit(rng.normal(size=(500, 1)) * w + b)).astype(float)
-        m = LatentTrait(1, random_state=0).fit(X)
+        m = ItemResponse(random_state=0).fit(X)
         errors = m.standard_errors(X)
         slopes.append((m.components_[0], w, errors.components[0]))
         biases.append((m.intercept_, b, errors.intercept))

@@ -122,6 +122,24 @@ def _latent_trait() -> list[str]:
     return [*_to_columns(152, 57, range(6), TOP), _bell(130, 52, 28, 34), axis, place, *_row_of_bits()]
 
 
+def _item_response() -> list[str]:
+    curves = [_between((x - 14, 34), (x + 14, 22), "curve") for x in COLUMNS]
+    return [*_latent_trait(), *curves]
+
+
+def _curved_trait() -> list[str]:
+    bend = '<path class="curve" fill="none" d="M60 60 C100 4 170 4 204 60"/>'
+    place = _circle(152, 22, on=True, radius=5)
+    return [*_to_columns(152, 27, range(6), TOP), bend, place, *_row_of_bits()]
+
+
+def _trait_maps() -> list[str]:
+    axes = [_between((x - 34, 40), (x + 34, 40), "curve") for x in (84, 176)]
+    place = _circle(190, 40, on=True, radius=5)
+    bells = [_bell(x, 40, 20, 24) for x in (84, 176)]
+    return [*_to_columns(190, 45, range(6), TOP), *bells, *axes, place, *_row_of_bits()]
+
+
 def _clipped_gaussian() -> list[str]:
     middle = 96
     factors = [(90, (0, 1, 2, 3)), (170, (2, 3, 4, 5))]
@@ -167,6 +185,12 @@ DRAWINGS: dict[str, tuple[Callable[[], list[str]], str]] = {
     "latent-tree": (_latent_tree, "Above each of six bits a hidden cause with three states; lines join them to a tree"),
     "mixture": (_mixture, "Three hidden kinds, of which one is chosen; arrows from it to all six bits"),
     "latent-trait": (_latent_trait, "A place on a line, below a bell curve; arrows from it to all six bits"),
+    "item-response": (
+        _item_response,
+        "A place on a line, below a bell curve; arrows from it to all six bits, each with a slope of its item",
+    ),
+    "curved-trait": (_curved_trait, "A place on a line that bends; arrows from it to all six bits"),
+    "trait-maps": (_trait_maps, "Two lines below bell curves, a place on one of them; arrows from it to all six bits"),
     "clipped-gaussian": (
         _clipped_gaussian,
         "Two bell curves, arrows from them to a hidden number for each column, which is above or below its threshold, "

@@ -14,14 +14,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import chi2
 
-from latentbits import LatentTrait, load_dataset
+from latentbits import ItemResponse, load_dataset
 from latentbits.figures.latent_trait.curves import plot_item_curves, plot_item_information
 
 fits = {}
 for name in ("lsat6", "lsat7"):
     X = load_dataset(name).X
-    two = LatentTrait(1, random_state=0).fit(X)
-    one = LatentTrait(1, equal_discrimination=True, random_state=0).fit(X)
+    two = ItemResponse("2PL", random_state=0).fit(X)
+    one = ItemResponse("1PL", random_state=0).fit(X)
     ratio = 2 * (two.log_likelihood(X) - one.log_likelihood(X))
     p = chi2.sf(ratio, two.n_parameters_ - one.n_parameters_)
     print(f"{name}: likelihood ratio {ratio:5.2f}, p = {p:.3f}; AIC {one.aic(X):.1f} (one slope), {two.aic(X):.1f}")

@@ -21,10 +21,11 @@ __all__ = ["EVERY", "every", "fitted", "known", "new", "table"]
 
 
 def every(slow: tuple[str, ...] = ()) -> pytest.MarkDecorator:
-    """Test each family by name; those in `slow` are left to `make test-all`."""
+    """Test each family by name; those in `slow`, and those that stand in for another, are left to `make test-all`."""
     mark = pytest.mark.slow("what it compiles takes long")
     return pytest.mark.parametrize(
-        "name", [pytest.param(one.name, marks=[mark] if one.name in slow else []) for one in families()]
+        "name",
+        [pytest.param(one.name, marks=[mark] if one.name in slow or not one.searched else []) for one in families()],
     )
 
 
@@ -34,6 +35,9 @@ EVERY = every()
 SHORT: dict[str, dict[str, Any]] = {
     "mixture": {"n_init": 1, "accelerate": False},
     "latent-trait": {"method": "variational", "accelerate": False, "tol": 1e-3},
+    "item-response": {"n_factors": 1, "tol": 1e-3},
+    "curved-trait": {"layer_sizes": (4,), "n_nodes": 5, "n_epochs": 2},
+    "trait-maps": {"n_components": 1, "method": "variational", "n_init": 1, "tol": 1e-3},
     "combination-machine": {"learner": "gradient", "optimizer": "momentum", "max_iter": 20},
     "binary-sparse-coding": {"max_iter": 12, "n_init": 1, "max_active": 2, "n_candidates": 2},
     "noisy-or": {"inference": "exact", "max_iter": 3},

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from latentbits.estimators.clipped_gaussian import ClippedGaussian as ClippedGaussian
     from latentbits.estimators.combination_machine import CombinationMachine as CombinationMachine
     from latentbits.estimators.files import load as load
-    from latentbits.estimators.latent_trait import LatentTrait as LatentTrait
+    from latentbits.estimators.latent_trait.curved_trait import CurvedTrait as CurvedTrait
+    from latentbits.estimators.latent_trait.item_response import ItemResponse as ItemResponse
+    from latentbits.estimators.latent_trait.latent_trait import LatentTrait as LatentTrait
+    from latentbits.estimators.latent_trait.trait_maps import TraitMaps as TraitMaps
     from latentbits.estimators.latent_tree import ChowLiuTree as ChowLiuTree
     from latentbits.estimators.latent_tree import LatentTree as LatentTree
     from latentbits.estimators.mixture import BernoulliMixture as BernoulliMixture

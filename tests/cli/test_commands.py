@@ -415,5 +415,5 @@ def test_fit_draws_the_classes(tool, csv):
     assert "class 1, " in words
     assert "class 2, " in words
     result = tool("fit", csv, "-m", "noisy-or", "--figures", "drawn", code=2)
-    able = "chow-liu-tree, latent-tree, mixture and latent-trait"
+    able = "chow-liu-tree, latent-tree, mixture, latent-trait, item-response and curved-trait"
     assert f"--figures is for --model {able}, not noisy-or." in " ".join(result.stderr.split())

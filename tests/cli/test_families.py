@@ -14,11 +14,12 @@ from latentbits.data import read
 from latentbits.data.toys import sum_constrained
 from latentbits.models.combination_machine.machine import Params as Machine
 
-MANY = ("clipped-gaussian", "noisy-or")
+MANY = ("clipped-gaussian", "noisy-or", "latent-trait")
 SLOW = pytest.mark.slow("every command compiles its program")
 FAMILIES = pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW if name in MANY else []) for name in MADE])
 FIT = {
     "latent-trait": ("-k", 1),
+    "item-response": (),
     "clipped-gaussian": ("-k", 1, "--extraction", "components", "--correlations", "c.csv", "--errors"),
     "combination-machine": ("-k", 2),
     "binary-sparse-coding": ("-k", 4, "--max-active", 3, "--candidates", 4),
@@ -26,13 +27,15 @@ FIT = {
 }
 FITTING = {
     "latent-trait": "1 latent trait",
+    "item-response": "1 factor of a test",
     "clipped-gaussian": "clipped Gaussian of 1",
     "combination-machine": "combination machine of 2",
     "binary-sparse-coding": "binary sparse coding of 4",
     "noisy-or": "noisy OR of 2, 1",
 }
 PRINTED = {
-    "latent-trait": ("discrimination", "difficulty", "milk", "AIC"),
+    "latent-trait": ("weight 1", "intercept", "milk", "AIC"),
+    "item-response": ("discrimination", "difficulty", "milk", "AIC"),
     "clipped-gaussian": ("of the bits", "of the Gaussian", "kept", "root mean square", "negative part of the spectrum"),
     "combination-machine": ("log Z", "exact", "nats per row", "hair +1.20", "wings +1.10", "on in"),
     "binary-sparse-coding": ("pi H", "1.400 of 4", "noise, sigma", "exact", "hair +5", "legs +5", "adds most to"),
@@ -50,6 +53,8 @@ def bare(name):
 def items_of(name, model):
     """Columns and values of the file that --items writes."""
     if name == "latent-trait":
+        return ("weight_1", "intercept"), [model.components_[0], model.intercept_]
+    if name == "item-response":
         columns = ("discrimination", "difficulty", "intercept")
         return columns, [model.discrimination_, model.difficulty_, model.intercept_]
     if name == "clipped-gaussian":
@@ -65,7 +70,7 @@ def items_of(name, model):
 def facts_of(name, model, X):
     """Facts that JSON has."""
     nats, share = model.score(X), model.transform(X).mean(axis=0)
-    if name == "latent-trait":
+    if name in ("latent-trait", "item-response"):
         total, n = len(X) * nats, model.n_parameters_
         return {"n_parameters": 12, "log_likelihood": total, "aic": 2 * n - 2 * total, "objective": -800}
     if name == "clipped-gaussian":
@@ -115,7 +120,7 @@ def test_fit_prints_writes_and_gives(tool, ready, names, name):
     assert (found["model"], found["n_rows"], found["n_columns"]) == (type(made(name)).__name__, 240, 6)
     for key, value in facts_of(name, bare(name), rows_for(name)).items():
         agree(found[key], value)
-    if name == "latent-trait":
+    if name in ("latent-trait", "item-response"):
         assert [line["item"] for line in found["items"]] == list(names)
 
 
@@ -135,18 +140,15 @@ def test_the_other_commands(tool, ready, names, name):
     assert found["columns"] == list(model.get_feature_names_out())
     np.testing.assert_allclose(read("z.csv").values, model.transform(X), rtol=1e-4, atol=1e-6)
     errors = ("transform", "f.safetensors", csv, "--scores", "map", "--errors", "-o", "z.csv")
-    if name in ("latent-trait", "clipped-gaussian"):
+    if name in ("latent-trait", "item-response", "clipped-gaussian"):
         assert tool.json(*errors)["columns"] == [f"{type(model).__name__.lower()}0{end}" for end in ("", "_error")]
         at = model.posterior(X)
         spread = np.sqrt(np.diagonal(at.covariance, axis1=1, axis2=2))
-        expected = np.column_stack([at.mode, spread] if name == "clipped-gaussian" else model.scores(X, "map"))
+        expected = np.column_stack(model.scores(X, "map") if name == "item-response" else [at.mode, spread])
         np.testing.assert_allclose(read("z.csv").values, expected, rtol=1e-4, atol=1e-5)
     else:
         refused = tool(*errors, code=1).stderr
-        assert (
-            f"--errors is for latent-trait and clipped-gaussian, but f.safetensors is a {type(model).__name__}"
-            in refused
-        )
+        assert f"--errors: f.safetensors is a {type(model).__name__}, whose causes have none" in refused
         tool("transform", "f.safetensors", csv, "--scores", "map", "-o", "z.csv")
         assert set(read("z.csv").values.flat) == {0, 1}
 
@@ -162,7 +164,7 @@ def test_the_other_commands(tool, ready, names, name):
 @pytest.mark.slow("a published fit")
 def test_items_of_a_published_test(tool):
     """Bock and Lieberman's LSAT section 6: log-likelihood -2466.653, with the slopes and intercepts of mirt."""
-    result = tool("fit", "lsat6", "-m", "latent-trait", "-k", 1, "--errors", "--items", "items.csv")
+    result = tool("fit", "lsat6", "-m", "item-response", "--errors", "--items", "items.csv")
     for words in ("discrimination", "difficulty", "item5", "± standard error", "-2466.653", "AIC", "4953.307"):
         assert words in result.stdout
     written = read("items.csv", labels=["item"])
@@ -177,16 +179,16 @@ def test_items_of_a_published_test(tool):
 @pytest.mark.slow("item models are compiled for")
 def test_fixed_slopes_and_asymptotes_are_shown(tool):
     """A Rasch model shows the trait's variance, and slopes that are fixed; a 3PL its asymptotes, with a given prior."""
-    args = ("fit", "lsat7", "-m", "latent-trait", "-k", 1, "--errors")
-    result = tool(*args, "--equal-discrimination", "--population", "variance")
+    args = ("fit", "lsat7", "-m", "item-response", "--errors")
+    result = tool(*args, "--item-model", "Rasch")
     assert "nan" not in result.stdout
     assert result.stdout.count("1.000 (fixed)") == 5
     assert "variance of the trait   1.023 ± 0.131" in result.stdout  # mirt has 1.022
-    result = tool(*args, "--asymptote", "yes", "--asymptote-prior", "-1.1,0.5", "--items", "items.csv")
+    result = tool(*args, "--item-model", "3PL", "--asymptote-prior", "-1.1,0.5", "--items", "items.csv")
     assert "asymptote" in result.stdout
     written = read("items.csv", labels=["item"])
     at = written.feature_names.index("asymptote")
-    model = latentbits.LatentTrait(1, asymptote=True).fit(latentbits.load_dataset("lsat7").X)
+    model = latentbits.ItemResponse("3PL").fit(latentbits.load_dataset("lsat7").X)
     np.testing.assert_allclose(written.values[:, at], model.asymptote_, atol=1e-4)
     said = tool(*args, "--asymptote-prior", "low", code=2).stderr
     assert "'low' is neither 2 numbers such as -1.1,0.5 nor none" in " ".join(said.split())
@@ -197,7 +199,7 @@ def test_warnings_name_the_columns(tool):
     """The weights of a Guttman scale run to infinity."""
     steps = np.repeat(np.tri(4, 3, -1, dtype=int), 12, axis=0)
     Path("scale.csv").write_text("easy,fair,hard\n" + "".join(f"{a},{b},{c}\n" for a, b, c in steps))
-    result = tool("fit", "scale.csv", "-m", "latent-trait", "-k", 1, "--max-iter", 300)
+    result = tool("fit", "scale.csv", "-m", "item-response", "--max-iter", 300)
     (line,) = [line for line in result.stderr.splitlines() if "run to infinity" in line]
     assert line.startswith("warning: ")
     assert "'easy'" in line or "'fair'" in line or "'hard'" in line
@@ -205,14 +207,13 @@ def test_warnings_name_the_columns(tool):
 
 
 def test_what_cannot_be_is_told_in_terms_of_options(tool, csv):
-    result = tool("fit", csv, "-m", "latent-trait", "--equal-discrimination", code=1)
-    assert "error: --equal-discrimination is the one-parameter model" in result.stderr
-    assert "--components must be 1, got 2" in result.stderr
+    result = tool("fit", csv, "-m", "item-response", "-k", 2, "--item-model", "1PL", code=1)
+    assert "error: --components must be 1 for any model but '2PL'" in result.stderr
 
 
 def test_maps_are_told(tool, csv, monkeypatch):
     monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda *_: 1 / 0)
-    told = tool("fit", csv, "-m", "latent-trait", "-k", 1, "--n-maps", 3, code=1).stderr
+    told = tool("fit", csv, "-m", "trait-maps", "-k", 1, "--maps", 3, code=1).stderr
     assert "fitting 3 maps of 1 latent trait\n" in told
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import latentbits
 from latentbits.cli.main import cli
-from latentbits.cli.options import NO_OPTIONS, flag_of, options_of, settings_of
+from latentbits.cli.options import DESTINATIONS, NO_OPTIONS, flag_of, options_of, settings_of
 from latentbits.estimators.families import families, family
 
 FAMILIES = pytest.mark.parametrize("record", list(families()), ids=lambda one: one.name)
@@ -17,7 +17,8 @@ FAMILIES = pytest.mark.parametrize("record", list(families()), ids=lambda one: o
 @FAMILIES
 def test_every_parameter_is_an_option(record):
     options = {option.name: option for option in options_of(record)}
-    parameters = set(inspect.signature(record.cls).parameters) - set(NO_OPTIONS)
+    names = set(inspect.signature(record.cls).parameters) - set(NO_OPTIONS)
+    parameters = {DESTINATIONS.get(name, name) for name in names}
     assert parameters | set(record.files) | ({"errors"} if record.errors else set()) == set(options)
     assert all(option.help and option.help != "." for option in options.values())
     words = [flag for option in options.values() for flag in option.opts]
@@ -82,12 +83,18 @@ def test_help_without_a_model_lists_all(tool):
         ),
         (
             "-m latent-trait -k 1 --method monte_carlo --samples 20 --rounds 2 --nodes 7 --plain --weight-prior 2.5 "
-            "--equal-discrimination --n-maps 3 --noise shared",
+            "--noise shared",
             {
                 "n_components": 1, "method": "monte_carlo", "n_samples": 20, "n_rounds": 2, "n_nodes": 7,
-                "accelerate": False, "equal_discrimination": True, "weight_prior": 2.5, "n_maps": 3, "noise": "shared",
+                "accelerate": False, "weight_prior": 2.5, "noise": "shared",
             },
         ),
+        (
+            "-m item-response -k 2 --item-model 3PL --population free --asymptote-prior none",
+            {"n_factors": 2, "model": "3PL", "population": "free", "asymptote_prior": None},
+        ),
+        ("-m trait-maps --maps 3 -k 1 --nodes 7", {"n_maps": 3, "n_components": 1, "n_nodes": 7}),
+        ("-m curved-trait -k 1 --epochs 3 --nodes 7", {"n_components": 1, "n_epochs": 3, "n_nodes": 7}),
         (
             "-m noisy-or --layers 7,3,2 --learner paper --no-bias --tol 0.01 --leak 0.01",
             {"layer_sizes": (7, 3, 2), "learner": "paper", "bias": False, "tol": 0.01, "leak": 0.01},
@@ -120,7 +127,7 @@ def test_a_file_brings_the_settings_it_needs():
             "-m mixture --learner pursuit",
             "is for --model clipped-gaussian, combination-machine and noisy-or, not mixture",
         ),
-        ("-m mixture --errors", "is for --model latent-trait and clipped-gaussian, not mixture."),
+        ("-m mixture --errors", "is for --model item-response and clipped-gaussian, not mixture."),
         ("-m mixture --layers 3", "--layers is for --model noisy-or, not mixture"),
         ("-m latent-trait --nodes 61", "no number"),
         ("-m latent-trait -k positive", "'positive' is no number from 1 to 32"),
@@ -129,7 +136,10 @@ def test_a_file_brings_the_settings_it_needs():
             "for --model product, chow-liu-tree, latent-tree and mixture, not",
         ),
         ("-m clipped-gaussian -k 0", "'0' is neither a number from 1 nor one of parallel and positive"),
-        ("-m clipped-gaussian --nodes 5", "is for --model latent-trait, not clipped-gaussian"),
+        (
+            "-m clipped-gaussian --nodes 5",
+            "is for --model latent-trait, item-response, curved-trait and trait-maps, not clipped-gaussian",
+        ),
         ("-m combination-machine --learner paper", "'paper' is not one of 'auto', 'gradient'"),
         ("-m binary-sparse-coding --candidates few", "neither a number from 1 nor auto"),
         ("-m binary-sparse-coding --recipe theirs", "'theirs' is not one of 'ours', 'henniges2010'"),

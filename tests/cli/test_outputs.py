@@ -89,8 +89,8 @@ def test_a_model_that_cannot_be_written_is_kept(tool, csv, kept):
 def test_tables_that_cannot_be_written_are_kept_and_results_are_told(tool, csv, model, ready, kept, monkeypatch):
     monkeypatch.setenv("LATENTBITS_CACHE", str(kept / "cache"))
     Path("full.csv").symlink_to("/dev/full")
-    items = ("-m", "latent-trait", "-k", 1, "-o", "t.safetensors", "--items", "full.csv")
-    result = tool("fit", ready("latent-trait"), *items, code=1)
+    items = ("-m", "item-response", "-o", "t.safetensors", "--items", "full.csv")
+    result = tool("fit", ready("item-response"), *items, code=1)
     (path,) = kept.glob("latentbits-*/full.csv")
     assert f"kept as {path}\n" in result.stderr
     assert path.read_text().startswith("item,discrimination")

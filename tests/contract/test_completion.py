@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 from tests.fitted import fitted, table
 from tests.tables import with_holes
 
-from latentbits import LatentTrait
+from latentbits import LatentTrait, TraitMaps
 from latentbits.core.errors import PrecisionWarning
 from latentbits.estimators.families import families
 from latentbits.models.latent_trait import mixture_of_maps
@@ -85,7 +85,7 @@ def _two_maps():
     w = np.array([[1.3, 0.9, 1.1, -0.7, 0.4, 1.5], [0.2, 1.8, -1.1, 0.7, 0.9, -1.5]])[..., None]
     b = np.array([[0.3, -0.6, 0.0, 0.3, 0.6, -0.3], [0.5, 0.1, -0.4, -0.8, 0.2, 0.0]])
     numbers = np.log([0.6, 0.4]), w, b, np.zeros((2, 0)), NONE, NONE
-    return set_to(LatentTrait(1, n_maps=2), mixture_of_maps.Params, *numbers)
+    return set_to(TraitMaps(2, 1), mixture_of_maps.Params, *numbers)
 
 
 MADE = {
@@ -95,7 +95,7 @@ MADE = {
     "combination-machine": lambda: made("combination-machine"),
     "noisy-or": lambda: made("noisy-or"),
 }
-OF_BITS = [family.name for family in families() if family.rows[0] == "bits" and family.name != "latent-trait"]
+OF_BITS = [one.name for one in families("bits") if one.rows[0] == "bits" and one.name != "latent-trait"]
 NAMES = sorted({*OF_BITS, *MADE})
 
 

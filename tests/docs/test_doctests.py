@@ -17,17 +17,15 @@ LONG = {
     *(
         f"latentbits.estimators.{name}"
         for name in (
-            *("binary_sparse_coding", "class_covariates", "class_reports", "combination_machine", "item_dif"),
-            *(
-                "class_tests",
-                "item_models",
-                "item_reports",
-                "item_scores",
-                "latent_trait",
-                "latent_tree",
-                "mixture",
-                "noisy_or",
-            ),
+            *("binary_sparse_coding", "class_covariates", "class_reports", "class_tests", "combination_machine"),
+            *("latent_tree", "mixture", "noisy_or"),
+        )
+    ),
+    *(
+        f"latentbits.estimators.latent_trait.{name}"
+        for name in (
+            *("curved_trait", "item_dif", "item_reports", "item_response", "item_scores", "latent_trait"),
+            "trait_maps",
         )
     ),
 }

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from latentbits import LatentTrait, load_dataset
+from latentbits import ItemResponse, load_dataset
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +16,6 @@ def lsat():
     @cache
     def fit(name="lsat7", **settings):
         X = load_dataset(name).X
-        return LatentTrait(1, random_state=0, dtype="float64", tol=1e-10, **settings).fit(X), X
+        return ItemResponse(random_state=0, dtype="float64", tol=1e-10, **settings).fit(X), X
 
     return fit

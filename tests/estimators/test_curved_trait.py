@@ -1,15 +1,15 @@
-"""`LatentTrait(decoder="mlp")`: the face of a curved surface."""
+"""`CurvedTrait`: the face of a curved surface."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from latentbits import LatentTrait, load
+from latentbits import CurvedTrait, LatentTrait, load
 from latentbits.engines.order import random_order
 from latentbits.estimators.families import name_of
 from latentbits.figures.fitted import figures_of, item_curves, item_information, wright_map
-from latentbits.reports.summaries import latent_trait
+from latentbits.reports.summaries import curved_trait as summaries
 from latentbits.reports.summaries.records import Rows
 
 N = 240
@@ -24,8 +24,8 @@ def on_a_horseshoe(n, d=12, seed=0):
 
 
 def small(**settings):
-    given = {"decoder_layers": (8,), "n_nodes": 6, "n_epochs": 4, "random_state": 0} | settings
-    return LatentTrait(given.pop("n_components", 2), decoder="mlp", **given)
+    given = {"layer_sizes": (8,), "n_nodes": 6, "n_epochs": 4, "random_state": 0} | settings
+    return CurvedTrait(**given)
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,7 @@ def fitted(table):
 @pytest.mark.slow("40 epochs of a deeper net")
 def test_a_curve_tells_more_of_unseen_rows_than_a_line():
     seen, unseen = on_a_horseshoe(480, seed=1), on_a_horseshoe(N, seed=2)
-    curve = LatentTrait(
-        1, decoder="mlp", decoder_layers=(16, 16), n_nodes=7, n_epochs=40, learning_rate=0.02, random_state=0
-    )
+    curve = CurvedTrait(1, layer_sizes=(16, 16), n_nodes=7, n_epochs=40, learning_rate=0.02, random_state=0)
     gain = curve.fit(seen).score_samples(unseen) - LatentTrait(1, weight_prior=3, random_state=0).fit(
         seen
     ).score_samples(unseen)
@@ -58,14 +56,13 @@ def test_it_has_the_face_of_all(fitted, table):
     posterior = fitted.posterior(table)
     np.testing.assert_array_equal(fitted.transform(table), posterior.mean)
     assert posterior.covariance.shape == posterior.mode_covariance.shape == (N, 2, 2)
-    np.testing.assert_allclose(fitted.scores(table).value, posterior.mean)
     p = fitted.inverse_transform(posterior.mean)
     assert p.shape == (N, 12)
     assert np.all((p > 0) & (p < 1))
     assert set(np.unique(fitted.sample(N, random_state=1))) == {0, 1}
     # (2 + 1 + 8) numbers a column, 2 x 8 + 8 units, less a rotation
     assert fitted.n_parameters_ == 11 * 12 + 24 - 1
-    assert any("mlp" in note for note in fitted.fit_report(table).notes)
+    assert any("batches" in note for note in fitted.fit_report(table).notes)
     assert name_of(fitted) == "2 latent traits, curved"
     assert "mean slopes of trait 1" in repr(fitted)
 
@@ -158,42 +155,18 @@ def test_it_ends_when_the_time_is_over(table):
 
 @pytest.mark.parametrize(
     ("settings", "word"),
-    [
-        ({"asymptote": True}, "asymptote"),
-        ({"asymptote": np.array([0, 1])}, "asymptote"),
-        ({"fixed": {0: {"slope": 1.0}}}, "fixed"),
-        ({"population": "variance"}, "population"),
-        ({"n_maps": 2}, "n_maps"),
-        ({"method": "variational"}, "method"),
-        ({"column_types": "infer"}, "column_types"),
-        ({"equal_discrimination": True, "n_components": 1}, "equal_discrimination"),
-        ({"n_nodes": 3}, "n_nodes"),
-        ({"decoder_layers": ()}, "decoder_layers"),
-        ({"decoder_layers": (4, 0)}, "decoder_layers"),
-    ],
+    [({"n_nodes": 3}, "n_nodes"), ({"layer_sizes": ()}, "layer_sizes"), ({"layer_sizes": (4, 0)}, "layer_sizes")],
 )
 def test_what_does_not_go_together_is_refused(settings, word, table):
     with pytest.raises(ValueError, match=word):
         small(**settings).fit(table)
 
 
-def test_what_is_of_slopes_is_refused(fitted, table):
-    for name in ("standard_errors", "item_fit", "reliability", "variational", "person_fit"):
-        with pytest.raises(ValueError, match=f"{name}.* decoder='linear'"):
-            getattr(fitted, name)(table)
-    with pytest.raises(ValueError, match="item_information"):
-        fitted.item_information([[0.0, 0.0]])
-    with pytest.raises(ValueError, match="groups and covariates"):
-        small().fit(table, groups=np.arange(N) % 2)
-    with pytest.raises(ValueError, match="decoder_layers is for decoder='mlp'"):
-        LatentTrait(1, decoder_layers=(4,)).fit(table)
-
-
 def test_what_is_told_and_drawn_of_it(fitted, table):
     names = tuple(f"bit {j}" for j in range(12))
-    found = latent_trait.summarize(fitted, Rows(table, names))
+    found = summaries.summarize(fitted, Rows(table, names))
     assert list(found.files["items"]().columns) == ["mean_slope_1", "mean_slope_2"]
-    assert "average" in latent_trait.show("m", fitted, table, float(N)).gallery.about
+    assert "average" in summaries.show("m", fitted, table, float(N)).gallery.about
     assert set(figures_of(fitted, table)) == {"pairs"}
 
 
@@ -203,5 +176,5 @@ def test_a_line_has_curves_of_items(table):
     assert set(figures_of(line, table)) == {"curves", "pairs"}
     assert item_curves(line, table).axes
     for draw in (lambda: item_information(line), lambda: wright_map(line, table)):
-        with pytest.raises(ValueError, match="decoder='linear'"):
+        with pytest.raises(ValueError, match="for an ItemResponse"):
             draw()

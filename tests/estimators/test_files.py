@@ -213,7 +213,7 @@ def test_a_file_that_claims_nonsense(written, change, message):
         (network, lambda h: h["extra"].update(cost_history=[float("nan")]), "cost_history must be a list of numbers"),
         (network, lambda h: h["hyperparameters"].update(inference="exact", schedule="stability"), "stability"),
         (trait, lambda h: h["hyperparameters"].update(n_samples=10**9), "n_samples is 1000000000"),
-        (trait, lambda h: h["hyperparameters"].update(equal_discrimination=True), "n_components must be 1"),
+        (trait, lambda h: h["hyperparameters"].update(noise="shared"), "noise=.shared. is for continuous columns"),
         (machine, lambda h: h["hyperparameters"].update(n_hidden=10**8, max_active=10**8), "shape"),
         (causes, lambda h: h["hyperparameters"].update(recipe={"items": [["cut", ["a", 1]]]}), "two iterations"),
         (

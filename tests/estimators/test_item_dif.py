@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2, norm
 
-from latentbits import LatentTrait
-from latentbits.estimators.item_dif import _constant_somewhere
+from latentbits import ItemResponse
+from latentbits.estimators.latent_trait.item_dif import _constant_somewhere
 from latentbits.reports.many_tests import adjusted
 
 NODES = np.linspace(-6, 6, 61)
@@ -51,7 +51,7 @@ def test_likelihood_ratio_and_wald(people):
     start = np.array([1.0, 0.5, 1.0, 0.0, 1.0, -0.5, 1.0, 1.0, 0.3, 0.0])
     base = minimize(loss, start, distinct, method="BFGS", options={"gtol": 1e-5})
     free = minimize(loss, np.append(base.x, base.x[2:4]), distinct, method="BFGS", options={"gtol": 1e-5})
-    m = LatentTrait(1, random_state=0)
+    m = ItemResponse(random_state=0)
     found = m.dif(X, g, items=[1])
     assert found.statistic[0] == pytest.approx(2 * (base.fun - free.fun), abs=1e-4)
     assert found.df.tolist() == [2]
@@ -74,7 +74,7 @@ def test_units_of_covariates_change_no_test(people):
     """Dates as 20250131 give what standardised numbers do; slopes and intercepts are told in the user's units."""
     X, g = people
     z = np.random.default_rng(1).standard_normal(400)
-    m = LatentTrait(1, random_state=0)
+    m = ItemResponse(random_state=0)
     for method in ("lr", "wald"):
         parameters = ("slope", "intercept") if method == "lr" else ("intercept",)
         one, other = (

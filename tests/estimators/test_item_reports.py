@@ -10,7 +10,8 @@ import pytest
 from scipy.special import expit
 from tests.tables import answers
 
-from latentbits import LatentTrait, load_dataset
+from latentbits import ItemResponse, load_dataset
+from latentbits.estimators.latent_trait.item_reports import answers_of, varying
 from latentbits.reports.fit import fit_report
 from latentbits.reports.item_fit import item_fit
 from latentbits.reports.items import Items, distinct
@@ -33,7 +34,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def model(table):
-    return LatentTrait(1, random_state=0, tol=1e-7).fit(table)
+    return ItemResponse(random_state=0, tol=1e-7).fit(table)
 
 
 def test_every_report_has_the_names_and_says_what_it_leaves_out(model, table):
@@ -55,7 +56,7 @@ def test_every_report_has_the_names_and_says_what_it_leaves_out(model, table):
 @pytest.mark.slow("two tables are compiled for")
 def test_a_column_that_does_not_vary_changes_no_report(model, table):
     whole = table.drop(columns=["q6", "q7"])
-    alone = LatentTrait(1, random_state=0, tol=1e-7).fit(whole)
+    alone = ItemResponse(random_state=0, tol=1e-7).fit(whole)
     np.testing.assert_allclose(model.item_fit(table).outfit[:6], alone.item_fit(whole).outfit, rtol=1e-3)
     report, without = more_of_fit(model, table), more_of_fit(alone, whole)
     np.testing.assert_allclose(report.m2, without.m2, rtol=1e-3)
@@ -125,8 +126,8 @@ def test_sum_scores_are_of_all_columns(model, table):
     assert found.score.tolist() == list(range(9))
     assert np.isnan(found.eap[[0, 8]]).all()
     assert found.expected[[0, 8]].tolist() == found.observed[[0, 8]].tolist() == [0, 0]
-    items, which = model._varying("sum_scores")
-    alone = sum_scores(items, model._answers(whole).of_items(which))
+    items, which = varying(model, "sum_scores")
+    alone = sum_scores(items, answers_of(model, whole).of_items(which))
     np.testing.assert_allclose(found.eap[X.sum(axis=1)], alone.eap[X[:, :6].sum(1)])
     np.testing.assert_allclose(found.sd[1:8], alone.sd)
     np.testing.assert_allclose(found.expected[1:8], alone.expected)
@@ -150,7 +151,7 @@ def test_what_cannot_be_told_is_refused(model, table):
 @pytest.mark.slow("two traits are compiled for")
 def test_several_dimensions():
     X = answers(300, 8, 2)
-    m = LatentTrait(2, random_state=0, tol=1e-4).fit(X)
+    m = ItemResponse(n_factors=2, random_state=0, tol=1e-4).fit(X)
     report = more_of_fit(m, X)
     assert report.m2_df == 36 - m.n_parameters_  # the rotation is no parameter
     assert np.isfinite([report.m2, report.rmsea, report.cfi]).all()
@@ -168,17 +169,11 @@ def test_several_dimensions():
         m.test_information(0.0)
 
 
-@pytest.mark.slow("two tables are compiled for")
-def test_models_that_are_no_test_are_told_so():
-    X = pd.DataFrame(answers(80, 4), columns=list("abcd")).assign(e=np.linspace(0, 1, 80))
-    mixed = LatentTrait(1, column_types="infer", random_state=0, tol=10).fit(X)
-    with pytest.raises(ValueError, match="binary columns only"):
-        mixed.item_fit(X)
-    report = more_of_fit(mixed, X)
-    assert np.isnan(report.m2)
-    assert "binary columns only" in report.notes[0]
-    prior = LatentTrait(1, weight_prior=1.0, random_state=0, tol=1e-3).fit(X.drop(columns="e"))
-    assert any("maximum likelihood" in note for note in more_of_fit(prior, X.drop(columns="e")).notes)
+@pytest.mark.slow("a prior is compiled for")
+def test_m2_of_a_fit_with_a_prior_says_so():
+    X = answers(80, 4)
+    prior = ItemResponse(weight_prior=1.0, random_state=0, tol=1e-3).fit(X)
+    assert any("maximum likelihood" in note for note in more_of_fit(prior, X).notes)
 
 
 # ---------------------------------------------------------------- against R
@@ -291,12 +286,12 @@ def fitted(lsat):
 
     @cache
     def fit(name, tied=False, complete=False):
-        settings = {"equal_discrimination": True} if tied else {}
+        settings = {"model": "1PL"} if tied else {}
         if name != "ability16":
             return lsat(name, **settings)
         X = np.asarray(load_dataset(name).X, float)
         X = X[~np.isnan(X).any(1)] if complete else X[~np.isnan(X).all(1)]
-        return LatentTrait(1, random_state=0, tol=1e-10, dtype="float64", **settings).fit(X), X
+        return ItemResponse(random_state=0, tol=1e-10, dtype="float64", **settings).fit(X), X
 
     return fit
 
@@ -441,19 +436,18 @@ def test_pairs_of_ability16_against_mirt(fitted, real_data):
 @pytest.fixture(scope="module")
 def rasch(lsat):
     """The same model of LSAT7 twice: a slope for all, and a slope of 1 with the trait's variance."""
-    settings = {"equal_discrimination": True}
-    return [lsat(**settings)[0], lsat(**settings, population="variance")[0]]
+    return [lsat(model="1PL")[0], lsat(model="Rasch")[0]]
 
 
 @pytest.mark.slow("two fits of another model")
 def test_rasch_of_lsat7_against_mirt(lsat, rasch):
     (common, m), X = rasch, lsat()[1]
     assert m.log_likelihood(X) == pytest.approx(-2664.900891, abs=1e-4)
-    assert m.trait_variance_ == pytest.approx(1.02265, abs=1e-4)
+    assert m.population_.variance[0] == pytest.approx(1.02265, abs=1e-4)
     assert m.intercept_ == pytest.approx([1.8683, 0.791, 1.461, 0.5215, 1.993], abs=1e-4)
     assert np.array_equal(m.components_, np.ones((1, 5)))
     assert m.n_parameters_ == common.n_parameters_ == 6
-    assert np.sqrt(m.trait_variance_) == pytest.approx(common.components_[0, 0], rel=1e-3)
+    assert np.sqrt(m.population_.variance[0]) == pytest.approx(common.components_[0, 0], rel=1e-3)
     errors = m.standard_errors(X)
     assert errors.group_variances[0] == pytest.approx(0.1313, rel=2e-3)
     assert errors.intercept == pytest.approx([0.1004, 0.08116, 0.09131, 0.07872, 0.1037], rel=2e-3)
@@ -471,7 +465,7 @@ def test_a_free_variance_changes_no_report_but_units(lsat, rasch):
         np.testing.assert_allclose(free[name], tied[name], rtol=1e-3)
     tied, free = (one.sum_scores(X) for one in rasch)
     m = rasch[1]
-    spread = m.trait_variance_**0.5
+    spread = m.population_.variance[0] ** 0.5
     for name in ("eap", "sd"):
         np.testing.assert_allclose(free[name], spread * tied[name], atol=1e-3)
     np.testing.assert_allclose(free.expected, tied.expected, rtol=1e-3)
@@ -480,7 +474,7 @@ def test_a_free_variance_changes_no_report_but_units(lsat, rasch):
     np.testing.assert_allclose(scores[:, 0], free.eap[X.sum(axis=1)], atol=1e-6)
     np.testing.assert_allclose(m.person_fit(X).score, scores, atol=1e-6)
     draws = m.plausible_values(X, n_draws=40, random_state=0).draws
-    assert draws.var() == pytest.approx(m.trait_variance_, rel=0.1)
+    assert draws.var() == pytest.approx(m.population_.variance[0], rel=0.1)
 
 
 GIVEN = np.array([1.0, 1.5, 0.8, 1.2]), np.array([0.5, -1.0, 0.0, 1.0]), np.array([0.0, 0.25, 0.2, 0.0])
@@ -490,7 +484,7 @@ GIVEN = np.array([1.0, 1.5, 0.8, 1.2]), np.array([0.5, -1.0, 0.0, 1.0]), np.arra
 def test_asymptotes_are_in_the_reports():
     """A report of given items is that of these items, asymptotes included."""
     slopes, intercepts, lower = GIVEN
-    m = LatentTrait.from_items(slopes, intercepts, lower)
+    m = ItemResponse.from_items(slopes, intercepts, lower)
     bits = m.sample(400, random_state=0)
     found = m.item_fit(bits)
     items = Items([str(j) for j in range(4)], slopes[:, None], intercepts, lower)
@@ -504,7 +498,7 @@ def test_asymptotes_are_in_the_reports():
 
 def test_weighted_likelihood_scores_of_given_items():
     slopes, intercepts, lower = GIVEN
-    m = LatentTrait.from_items(slopes, intercepts, lower)
+    m = ItemResponse.from_items(slopes, intercepts, lower)
     row = np.array([[1, 0, 1, 1]])
     theta = np.linspace(-8, 8, 160_001)[:, None]
     sigmoid = expit(theta * slopes + intercepts)

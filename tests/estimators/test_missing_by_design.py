@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-from latentbits import LatentTrait
+from latentbits import ItemResponse, LatentTrait, TraitMaps
 from latentbits.core.batch import MISSING
 from latentbits.engines.memory import MemoryEngine, distinct
-from latentbits.estimators import trait_nodes
+from latentbits.estimators.latent_trait import nodes
 from latentbits.models.latent_trait import mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import Params
@@ -74,7 +75,7 @@ class Grid:
 @pytest.fixture(scope="module")
 def one_trait():
     X = table(300, 8)
-    return X, LatentTrait(1, weight_prior=PRIOR, random_state=0).fit(X), Grid(X, 1, 241)
+    return X, ItemResponse(weight_prior=PRIOR, random_state=0).fit(X), Grid(X, 1, 241)
 
 
 def theta_of(m):
@@ -111,7 +112,7 @@ def test_likelihoods_and_scores_are_those_of_a_grid(one_trait):
 @pytest.mark.slow("two traits on a grid")
 def test_the_maximum_of_two_traits_is_that_of_a_grid():
     X = table(250, 12, q=2)
-    m = LatentTrait(2, weight_prior=PRIOR, random_state=0).fit(X)
+    m = ItemResponse(n_factors=2, weight_prior=PRIOR, random_state=0).fit(X)
     grid, theta = Grid(X, 2, 61), theta_of(m)
     gradient = grid.gradient(theta).ravel()
     covariance = m.standard_errors(X).covariance  # of the directions that are no rotation
@@ -126,7 +127,7 @@ def test_rows_that_are_alike_leave_room_for_more_nodes(monkeypatch):
     """Steep items on few columns ask for nodes that all rows cannot afford, and their few patterns can."""
     rng = np.random.default_rng(0)
     X = (rng.random((2000, 6)) < expit(rng.normal(size=(2000, 1)) * [6.0, 6, 6, 1, 1, 1] + rng.normal(size=6))) * 1.0
-    monkeypatch.setattr(trait_nodes, "MOST_TERMS", 15 * X.size)  # no more nodes than to begin with
+    monkeypatch.setattr(nodes, "MOST_TERMS", 15 * X.size)  # no more nodes than to begin with
     m = LatentTrait(1, weight_prior=PRIOR, random_state=0).fit(X)
     penalty = np.sum(m.components_**2) / (2 * PRIOR**2)
     rows, _ = Grid(X, 1, 2001).posterior(m.components_, m.intercept_)
@@ -143,33 +144,34 @@ def test_distinct_rows_count_as_often_as_they_are_met():
     assert distinct(reals) is reals
 
 
-def record(X, *settings, **named):
-    m = LatentTrait(*settings, **named)
+def record(X, m):
     return m._model_for(m._open(X, reset=True))
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "new",
     [
-        {},
-        {"n_maps": 2},
-        {"column_types": ["continuous"] * 2 + ["binary"] * (ITEMS - 2)},
-        {"equal_discrimination": True},
+        partial(LatentTrait, 1),
+        partial(TraitMaps, 2, 1),
+        partial(LatentTrait, 1, column_types=["continuous"] * 2 + ["binary"] * (ITEMS - 2)),
+        partial(ItemResponse, "1PL"),
     ],
-    ids=["bits", "maps", "kinds", "rasch"],
+    ids=["bits", "maps", "kinds", "1PL"],
 )
-def test_nodes_to_begin_with_are_those_for_what_rows_have_answered(settings):
+def test_nodes_to_begin_with_are_those_for_what_rows_have_answered(new):
     X = table(40, 8)
     complete = np.nan_to_num(X)
-    assert record(X, 1, **settings).e_step is record(X, 1, n_nodes=15, **settings).e_step
-    assert record(complete, 1, **settings).e_step is not record(complete, 1, n_nodes=15, **settings).e_step
+    assert record(X, new()).e_step is record(X, new(n_nodes=15)).e_step
+    assert record(complete, new()).e_step is not record(complete, new(n_nodes=15)).e_step
 
 
 @pytest.mark.parametrize(("q", "answered", "by_bound"), [(1, 8, False), (1, 12, True), (2, 12, False), (2, 24, True)])
 def test_the_bound_is_no_beginning_where_rows_have_answered_little(q, answered, by_bound):
-    for model in (record(table(40, answered), q), record(table(40, answered), q, n_nodes=9)):
+    for model in (record(table(40, answered), LatentTrait(q)), record(table(40, answered), LatentTrait(q, n_nodes=9))):
         assert ("variational EM" in [stage.name for stage in model.stages]) == by_bound
-    assert "variational EM" in [stage.name for stage in record(np.nan_to_num(table(40, answered)), q).stages]
+    assert "variational EM" in [
+        stage.name for stage in record(np.nan_to_num(table(40, answered)), LatentTrait(q)).stages
+    ]
 
 
 def test_convergence_asks_as_much_of_many_columns_that_rows_have_not_answered_as_of_few():

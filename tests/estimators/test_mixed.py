@@ -183,9 +183,7 @@ def test_units_change_nothing(frame, model):
 def test_attributes(model, frame):
     assert model.components_.shape == (1, 11)
     assert model.intercept_.shape == (11,)
-    assert model.difficulty_.shape == model.discrimination_.shape == model.noise_variance_.shape == (6,)
-    binary = np.array([t == "binary" for t in TYPES])
-    assert (np.isfinite(model.difficulty_) == binary).all()
+    assert model.noise_variance_.shape == (6,)
     assert (np.isfinite(model.noise_variance_) == [t == "continuous" for t in TYPES]).all()
     Z = model.transform(frame)
     out = model.inverse_transform(Z)
@@ -398,16 +396,9 @@ def test_names_and_number_of_columns_are_checked(model, frame):
         model.transform(frame.to_numpy(object)[:, :4])
 
 
-@pytest.mark.parametrize("options", [{"method": "monte_carlo"}, {"equal_discrimination": True}])
-def test_options_for_bits_only(frame, options):
+def test_sampling_is_for_bits_only(frame):
     with pytest.raises(ValueError, match="for binary columns only, and here they are binary, continuous, categorical"):
-        LatentTrait(1, column_types=TYPES, **options).fit(frame)
-
-
-def test_methods_for_bits_only(model, frame):
-    for method, argument in (("standard_errors", frame), ("item_information", [[0.0]]), ("rotate", "varimax")):
-        with pytest.raises(ValueError, match="for binary columns only"):
-            getattr(model, method)(argument)
+        LatentTrait(1, column_types=TYPES, method="monte_carlo").fit(frame)
 
 
 @pytest.mark.slow("another table is compiled for")
@@ -519,7 +510,7 @@ def test_round_trip(frame, tmp_path, column_types):
     assert again.get_params() == m.get_params()
     assert again.categories_ == m.categories_
     assert again.output_names_ == m.output_names_
-    for name in ("components_", "intercept_", "noise_variance_", "difficulty_"):
+    for name in ("components_", "intercept_", "noise_variance_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(m, name))
     np.testing.assert_array_equal(again.score_samples(frame), m.score_samples(frame))
     pd.testing.assert_frame_equal(again.complete(frame), m.complete(frame))

@@ -28,6 +28,7 @@ SETTINGS = {
 ESTIMATORS = [
     one.cls(**{"binarize": 0.5, **SHORT.get(one.name, {}), **SETTINGS.get(one.name, {})}) for one in families()
 ]
+STAND_INS = {one.class_name for one in families() if not one.searched}
 WHOLE = BernoulliProduct  # for which the least is compiled
 # Learning from one row or one column is a family's own; each has a table of a shape to compile for.
 OWN = {"check_fit2d_1feature", "check_fit2d_1sample"}
@@ -75,7 +76,8 @@ def checks_of(estimator):
     for instance, check in estimator_checks_generator(estimator):
         kind = check.func.__name__
         if kind not in OF_THE_BASE or whole:
-            marks = [pytest.mark.slow("edges of learning, for each family")] if kind in OWN and not whole else []
+            slow = (kind in OWN and not whole) or family in STAND_INS
+            marks = [pytest.mark.slow("edges of learning, for each family")] if slow else []
             yield pytest.param(
                 instance, check, id="-".join([family, kind, *map(str, check.keywords.values())]), marks=marks
             )

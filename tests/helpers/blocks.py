@@ -21,6 +21,8 @@ LONG = [
     "docs/missing-data.md",
     "docs/scale.md",
     "docs/models.md",
+    "docs/curved-trait.md",
+    "docs/trait-maps.md",
     "docs/latent-classes.md",
     "docs/item-response.md",
     "docs/tutorial-items.md",
@@ -49,7 +51,7 @@ SHORTER = {
         ", out=": ", model=BernoulliMixture(2), budget=None, out=",
     },
     "docs/combination-machine.md": {"n_epochs=50": "n_epochs=1"},
-    "docs/models.md": {"n_epochs=60": "n_epochs=2"},
+    "docs/curved-trait.md": {"n_epochs=60": "n_epochs=2"},
     "docs/noisy-or.md": {"lines(2000,": "lines(200,"},
     "docs/sparse-coding.md": {"20_000": "200", "max_iter=200": "max_iter=2"},
 }

@@ -22,7 +22,7 @@ from latentbits.models.latent_trait.kinds import Params as Items
 __all__ = ["BARS", "MADE", "made", "rows_for", "set_to"]
 
 BARS = np.array([[5, 5, 0, 0, 0, 0], [0, 0, 5, 5, 0, 0], [-5, 0, -5, 0, 0, 5], [0, 0, 0, -5, 5, 0]], float)
-MADE = ("latent-trait", "clipped-gaussian", "combination-machine", "binary-sparse-coding", "noisy-or")
+MADE = ("latent-trait", "item-response", "clipped-gaussian", "combination-machine", "binary-sparse-coding", "noisy-or")
 HOLES = 0.1
 
 
@@ -39,7 +39,7 @@ def set_to(model: Any, kind: type, *numbers: Any, objective: float = -800.0, d: 
 @cache
 def rows_for(name: str) -> np.ndarray:
     """Draw rows that the family describes, some of their cells missing."""
-    if name == "latent-trait":
+    if name in ("latent-trait", "item-response"):
         return answers_and_truth(missing=HOLES).X
     if name == "clipped-gaussian":
         return clipped(missing=HOLES).X
@@ -48,8 +48,9 @@ def rows_for(name: str) -> np.ndarray:
 
 def made(name: str, model: Any = None) -> Any:
     """Give the estimator, or a new one, the parameters that `rows_for` are drawn from, or others like them."""
-    if name == "latent-trait":
-        model, truth, none = model or latentbits.LatentTrait(1), answers_and_truth(missing=HOLES), np.zeros(0)
+    if name in ("latent-trait", "item-response"):
+        new = latentbits.LatentTrait(1) if name == "latent-trait" else latentbits.ItemResponse()
+        model, truth, none = model or new, answers_and_truth(missing=HOLES), np.zeros(0)
         set_to(model, Items, truth.slopes, truth.intercepts, none, none, none)
     elif name == "clipped-gaussian":
         model = model or latentbits.ClippedGaussian(1, extraction="components")

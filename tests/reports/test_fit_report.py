@@ -20,9 +20,12 @@ from latentbits import (
     ChowLiuTree,
     ClippedGaussian,
     CombinationMachine,
+    CurvedTrait,
+    ItemResponse,
     LatentTrait,
     LatentTree,
     NoisyOrNetwork,
+    TraitMaps,
     load,
     load_dataset,
 )
@@ -82,8 +85,20 @@ def _trait(x, weights, bias):
     return _sum_exp(_log_bits(x, _sigmoid(nodes @ weights + bias)) + masses)
 
 
-def _rasch(x, slope, bias):
+def _one_slope(x, slope, bias):
     return _trait(x, slope * np.ones((1, x.shape[1])), bias)
+
+
+def _two_maps(x, share, *maps):
+    each = np.stack([_trait(x, *maps[:2]), _trait(x, *maps[2:])], 1)
+    return _sum_exp(each + np.log(share) - np.log(np.sum(share)))
+
+
+def _on_a_curve(x, weights, bias, first, offset, last):
+    nodes, masses = _grid(1)
+    inner = nodes @ first + offset
+    hidden = inner * _sigmoid(inner)
+    return _sum_exp(_log_bits(x, _sigmoid(nodes @ weights + bias + hidden @ last)) + masses)
 
 
 def _probit(x, weights, phi):
@@ -167,9 +182,21 @@ def _set(estimator, **params):
     return estimator
 
 
-def _traits(q, **options):
-    none = dict.fromkeys(("log_variance", "centre", "scale"), np.zeros(0))
-    return known(LatentTrait(q, **options), {"weights": np.ones((D, q)), "bias": np.zeros(D), **none})
+NONE = dict.fromkeys(("log_variance", "centre", "scale"), np.zeros(0))
+
+
+def _traits(q, model=None, **options):
+    return known(model or LatentTrait(q, **options), {"weights": np.ones((D, q)), "bias": np.zeros(D), **NONE})
+
+
+def _maps():
+    each = {"weights": np.ones((2, D, 1)), "bias": np.zeros((2, D)), "log_variance": np.zeros((2, 0))}
+    return known(TraitMaps(2, 1), {**NONE, **each, "log_share": np.log([0.5, 0.5])})
+
+
+def _curve():
+    net = {"layers.0": np.ones((1, 2)), "layers.1": np.ones((2, D)), "offsets.0": np.zeros(2)}
+    return known(CurvedTrait(1, layer_sizes=(2,)), {"weights": np.ones((D, 1)), "bias": np.zeros(D), **net})
 
 
 def _factors(k, idle=0, **options):
@@ -215,7 +242,9 @@ CASES = {
     ),
     "1 trait": (lambda: _traits(1), _trait, [(1, D), (D,)]),
     "2 traits": (lambda: _traits(2), _trait, [(2, D), (D,)]),
-    "Rasch": (lambda: _traits(1, equal_discrimination=True), _rasch, [(1,), (D,)]),
+    "1PL": (lambda: _traits(1, ItemResponse("1PL")), _one_slope, [(1,), (D,)]),
+    "2 maps": (_maps, _two_maps, [(2,), (1, D), (D,), (1, D), (D,)]),
+    "curve": (_curve, _on_a_curve, [(1, D), (D,), (1, 2), (2,), (2, D)]),
     "1 factor": (lambda: _factors(1), _probit, [(1, D), (D,)]),
     "2 factors": (lambda: _factors(2), _probit, [(2, D), (D,)]),
     "machine": (lambda: _machines(2), _machine, [(2, D), (2,), (D,)]),

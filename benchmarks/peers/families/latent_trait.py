@@ -54,7 +54,7 @@ def tables(quick: bool) -> dict[str, Table | str]:
 
 
 def latentbits_(X: np.ndarray, *, seed: int, dimensions: int) -> dict[str, Any]:
-    from latentbits.estimators.latent_trait import LatentTrait
+    from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 
     model = LatentTrait(dimensions, random_state=seed).fit(X)
     return {"weights": model.components_.T, "bias": model.intercept_}
@@ -218,7 +218,7 @@ found <- list(weights = items[, paste0("a", seq_len(dimensions)), drop = FALSE],
 """
 
 CONTENDERS = {
-    "latentbits": Contender(latentbits_, "latentbits", module="latentbits.estimators.latent_trait"),
+    "latentbits": Contender(latentbits_, "latentbits", module="latentbits.estimators.latent_trait.latent_trait"),
     "plain NumPy": Contender(numpy_, "numpy", dtype=np.float32),
     "mirt": Contender(mirt_, "mirt", dtype=np.int64),
     "mirt GVEM": Contender(mirt_gvem, "mirt", module="mirt.estimation.gvem", dtype=np.int64),
@@ -276,7 +276,7 @@ def _modes(x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> tuple[np.nda
 
 
 def _passes(n: int, d: int, q: int) -> Any:
-    from latentbits.estimators.latent_trait import LatentTrait
+    from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 
     X = bits(n, d, q)
 

@@ -18,8 +18,7 @@ from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
 from latentbits.engines.checkpoint import under
-from latentbits.estimators.families import Rows, family, family_of
-from latentbits.estimators.families import families as all_families
+from latentbits.estimators.families import FAMILIES, Rows, family, family_of
 from latentbits.estimators.tables.encoding import check_bits, check_observed
 from latentbits.estimators.tables.missing import with_nan
 from latentbits.estimators.tables.weights import open_weights
@@ -258,9 +257,11 @@ def search(
 
 def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
     """Check the families to try; give them the cheapest first, each with the estimator given for it, or None."""
-    known = {family.name: family for family in all_families("reals" if real else "bits")}
+    rows: Rows = "reals" if real else "bits"
+    known = {family.name: family for family in FAMILIES if family.takes(rows)}
+    tried = [family.name for family in known.values() if family.searched]
     given: dict[str, Any] = {}
-    for one in known if asked is None else asked:
+    for one in tried if asked is None else asked:
         name = one if isinstance(one, str) else family_of(one).name
         if name not in known:
             raise ValueError(f"families: {name!r} is none of {', '.join(known)}, which are those for such data")

@@ -135,9 +135,9 @@ def fit(
 ) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
-    The result is printed, or given as --json.  --figures draws it, of a mixture its classes, of a latent
-    trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs; and of
-    causes on a tree, the tree.
+    The result is printed, or given as --json.  --figures draws it, of a mixture its classes, of an item response
+    model its items: curves with observed proportions, information, a Wright map; of both, and of latent traits,
+    residuals of pairs; and of causes on a tree, the tree.
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.

@@ -25,7 +25,13 @@ __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "siz
 # No options: progress is always shown, tables hold numbers alone, every command is one process, a file keeps
 # the components of no iteration but the last, and what is said of single items is said in Python.
 NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components", "fixed", "shared")
-OTHER_NAMES = {"n_init": "restarts", "random_state": "seed", "accelerate": "plain", "n_maps": "n-maps"}
+OTHER_NAMES = {
+    "n_init": "restarts",
+    "random_state": "seed",
+    "accelerate": "plain",
+    "model": "item-model",
+}
+DESTINATIONS = {"model": "item_model"}  # of parameters that have the name of an option of the command
 ELSEWHERE = "As everywhere"  # what a docstring says of parameters that the base class explains
 
 
@@ -52,7 +58,8 @@ def options_of(family: Family) -> list[click.Option]:
 
 def settings_of(family: Family, given: Mapping[str, Any]) -> dict[str, Any]:
     """Take the constructor's parameters from what was given, with what the files that are asked for need."""
-    settings = {one.name: given[one.name] for one in _parameters(family.cls) if one.name in given}
+    asked = {one.name: DESTINATIONS.get(one.name, one.name) for one in _parameters(family.cls)}
+    settings = {name: given[place] for name, place in asked.items() if place in given}
     for name, file in family.files.items():
         settings |= file.settings if given.get(name) is not None else {}
     return settings
@@ -148,7 +155,9 @@ def _option(parameter: Parameter, family: Family) -> click.Option:
     short = ["-k"] if flag == "--components" else []
     kind = _type_of(parameter)
     metavar = None if isinstance(kind, click.Choice) else kind.name  # words as they are to be written
-    return click.Option([*short, flag, name], type=kind, default=default, help=text, metavar=metavar)
+    return click.Option(
+        [*short, flag, DESTINATIONS.get(name, name)], type=kind, default=default, help=text, metavar=metavar
+    )
 
 
 def _type_of(parameter: Parameter) -> click.ParamType:

@@ -9,7 +9,6 @@ import click
 from latentbits.cli.console import common_options, give, printed_warnings
 from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply
 from latentbits.cli.outputs import Outputs, output_option, write_table
-from latentbits.estimators.families import families, family_of
 
 __all__ = ["transform"]
 
@@ -33,9 +32,9 @@ def transform(
 ) -> None:
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
-    A mixture gives the probability of each component; a latent trait model, the scores; a clipped Gaussian, the
-    posterior means of its Gaussian variables; a combination machine, binary sparse coding and a noisy-OR network (all
-    layers side by side), the probability that each unit or cause is on.
+    A mixture gives the probability of each component; a latent trait or item response model, the scores; a clipped
+    Gaussian, the posterior means of its Gaussian variables; a combination machine, binary sparse coding and a noisy-OR
+    network (all layers side by side), the probability that each unit or cause is on.
     """
     import numpy as np
 
@@ -46,14 +45,13 @@ def transform(
     names = [str(name) for name in model.get_feature_names_out()]
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
-    if errors and not family_of(model).errors:
-        able = " and ".join(one.name for one in families() if one.errors)
-        raise DataError(f"--errors is for {able}, but {model_path} is a {type(model).__name__}")
     if scores in ("ml", "wle") and not hasattr(model, "scores"):
-        raise DataError(f"--scores {scores} is for latent-trait, but {model_path} is a {type(model).__name__}")
+        raise DataError(f"--scores {scores} is for item-response, but {model_path} is a {type(model).__name__}")
     if errors or scores != "eap":
         with printed_warnings(rows.names):
             value, error = _scores(model, rows.values, scores)
+        if errors and error is None:
+            raise DataError(f"--errors: {model_path} is a {type(model).__name__}, whose causes have none")
         latents = np.column_stack([value, error]) if errors else value
         names += [f"{name}_error" for name in names] if errors else []
     else:

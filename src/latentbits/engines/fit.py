@@ -25,7 +25,7 @@ from latentbits.engines.room import Room
 from latentbits.engines.stage import Run, begin
 from latentbits.engines.summary import shapes_only, summarise
 
-__all__ = ["FitResult", "fit", "seed_key"]
+__all__ = ["FitResult", "fit", "go_on", "seed_key"]
 
 DEFAULT_LIMITS = Limits()
 
@@ -170,6 +170,33 @@ def fit(
     if journal is not None:
         journal.finish(number, result, cut_short=best.reason.cut_short)
     return result
+
+
+def go_on(
+    model: Model,
+    engine: Engine,
+    before: FitResult,
+    limits: Limits,
+    *,
+    verbose: int = 0,
+    held_out: Engine | None = None,
+) -> FitResult:
+    """Continue a fit with another record of the same parameters; passes and seconds add up.
+
+    On Ctrl-C before anything was learned, what was learned before stands, and `reason` says so.
+    """
+    left = None if limits.max_time is None else max(limits.max_time - before.seconds, 1e-3)
+    rest = limits._replace(max_time=left)
+    given: dict[str, Any] = {"params": before.params, "limits": rest, "dtype": before.dtype}
+    try:
+        more = fit(model, engine, seed_key(0), **given, verbose=verbose, held_out=held_out)
+    except KeyboardInterrupt:
+        return before._replace(reason=Stop.INTERRUPTED)
+    return more._replace(
+        history=before.history + more.history,
+        n_iter=before.n_iter + more.n_iter,
+        seconds=before.seconds + more.seconds,
+    )
 
 
 def _by_rows(setting: Any) -> bool:

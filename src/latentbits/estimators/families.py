@@ -132,6 +132,8 @@ class Family:
         Nothing is hidden: what any other model must beat.
     foreign
         Of another library: it takes no missing cells, and has neither files nor a place at the command line.
+    searched
+        Whether searches and comparisons try it without being asked: else it stands in for a family that they try.
     """
 
     name: str
@@ -161,6 +163,7 @@ class Family:
     restarts: bool = True
     alone: bool = False
     foreign: bool = False
+    searched: bool = True
 
     @property
     def class_name(self) -> str:
@@ -178,7 +181,11 @@ class Family:
         return import_module(self.summarized_by)
 
     def searched_for(self, rows: Rows) -> bool:
-        """Whether searches and comparisons of such rows have it."""
+        """Whether searches and comparisons of such rows try it without being asked."""
+        return self.searched and self.takes(rows)
+
+    def takes(self, rows: Rows) -> bool:
+        """Whether searches and comparisons of such rows can have it."""
         return rows in self.rows and (rows == "bits" or self.real_settings is not None)
 
     def new(self, size: int | str | tuple[int, ...] = 1, rows: Rows = "bits", n_columns: int = 0) -> Any:
@@ -319,11 +326,11 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "latent-trait",
-        "latentbits.estimators.latent_trait:LatentTrait",
+        "latentbits.estimators.latent_trait.latent_trait:LatentTrait",
         "{} latent trait{s}",
-        "each row has a place along hidden traits (item response theory; a map)",
+        "each row has a place along hidden traits (a map of the rows)",
         paper="Tipping 1998",
-        guide="item-response",
+        guide="models",
         size="n_components",
         rows=("bits", "reals"),
         summarized_by="latentbits.reports.summaries.latent_trait",
@@ -332,14 +339,78 @@ FAMILIES: tuple[Family, ...] = (
         compared=(1, 2),
         settings={"weight_prior": WEAK_PRIOR},
         real_settings=_all_continuous,
-        files={"items": File("discrimination, difficulty and intercept of each column (item)")},
-        figures=("curves", "information", "wright", "pairs"),
-        errors=True,
+        files={"items": File("weights and intercept of each column")},
+        figures=("pairs",),
         in_words="the model with {}",
         hidden=("hidden trait", "hidden traits"),
         likelihood="an integral by quadrature, with its error",
         grows="rows × columns × nodes, of which more than three traits need many",
         stops_early=True,
+    ),
+    Family(
+        "item-response",
+        "latentbits.estimators.latent_trait.item_response:ItemResponse",
+        "{} factor{s} of a test",
+        "item response theory: items with slopes, difficulties and guessing, people with abilities",
+        paper="Birnbaum 1968; Rasch 1960",
+        guide="item-response",
+        size="n_factors",
+        summarized_by="latentbits.reports.summaries.item_response",
+        sizes=Sizes(first=2, stride=2, factors=True),
+        cost=4,
+        settings={"weight_prior": WEAK_PRIOR},
+        files={"items": File("discrimination, difficulty and intercept of each column (item)")},
+        figures=("curves", "information", "wright", "pairs"),
+        errors=True,
+        in_words="the model with {}",
+        hidden=("hidden ability", "hidden abilities"),
+        likelihood="an integral by quadrature, with its error",
+        grows="rows × columns × nodes, of which more than three factors need many",
+        stops_early=True,
+        searched=False,
+    ),
+    Family(
+        "curved-trait",
+        "latentbits.estimators.latent_trait.curved_trait:CurvedTrait",
+        "{} latent trait{s}, curved",
+        "each row has a place on a curved surface (a network; a map of the rows)",
+        paper="Tipping 1998, with a network",
+        guide="curved-trait",
+        size="n_components",
+        summarized_by="latentbits.reports.summaries.curved_trait",
+        sizes=Sizes(first=2, stride=2, factors=True),
+        cost=8,
+        settings={"weight_prior": WEAK_PRIOR},
+        files={"items": File("the mean slopes of each column")},
+        figures=("curves", "pairs"),
+        in_words="the model with {}",
+        hidden=("hidden trait", "hidden traits"),
+        restarts=False,
+        likelihood="an integral by nets of points, with its error",
+        grows="rows × units of the network × points",
+        stops_early=True,
+        searched=False,
+    ),
+    Family(
+        "trait-maps",
+        "latentbits.estimators.latent_trait.trait_maps:TraitMaps",
+        "maps of {} latent trait{s}",
+        "each row is on one of several maps, and has a place there",
+        paper="Tipping 1998, conclusion",
+        guide="trait-maps",
+        size="n_components",
+        rows=("bits", "reals"),
+        summarized_by="latentbits.reports.summaries.trait_maps",
+        sizes=Sizes(first=2, most=3, stride=2, factors=True),
+        cost=8,
+        settings={"weight_prior": WEAK_PRIOR},
+        real_settings=_all_continuous,
+        files={"items": File("weights and intercept of each column on each map")},
+        in_words="the model with {}",
+        hidden=("hidden trait on each map", "hidden traits on each map"),
+        likelihood="an integral by quadrature, with its error",
+        grows="rows × columns × nodes × maps",
+        searched=False,
     ),
     Family(
         "clipped-gaussian",
@@ -458,10 +529,10 @@ def size_of(estimator: Any) -> int:
 def name_of(estimator: Any) -> str:
     """Its name for people.
 
-    >>> from latentbits import BernoulliMixture, LatentTrait
-    >>> name_of(BernoulliMixture(4)), name_of(LatentTrait(1)), name_of(LatentTrait(2, n_maps=3))
+    >>> from latentbits import BernoulliMixture, CurvedTrait, LatentTrait, TraitMaps
+    >>> name_of(BernoulliMixture(4)), name_of(LatentTrait(1)), name_of(TraitMaps(3, 2))
     ('mixture of 4', '1 latent trait', '3 maps of 2 latent traits')
-    >>> name_of(LatentTrait(2, decoder="mlp"))
+    >>> name_of(CurvedTrait(2))
     '2 latent traits, curved'
     >>> from latentbits import LatentTree
     >>> name_of(LatentTree(4, n_trees=2)), name_of(LatentTree(hidden=False))
@@ -472,10 +543,7 @@ def name_of(estimator: Any) -> str:
     n_trees = getattr(estimator, "n_trees", 1)
     if n_trees > 1:
         title = f"{n_trees} {title.replace(' tree', ' trees', 1)}"
-    if getattr(estimator, "decoder", "linear") == "mlp":
-        title = f"{title}, curved"
-    n_maps = getattr(estimator, "n_maps", 1)
-    return title if n_maps == 1 else f"{n_maps} maps of {title}"
+    return f"{estimator.n_maps} {title}" if record.name == "trait-maps" else title
 
 
 def _sizes_of(estimator: Any) -> tuple[int, ...]:

@@ -201,10 +201,18 @@ class Fitting(WithCallbacks, Settings):
             verbose=self.verbose,
             held_out=self._held_out,
         )
+        result = self._learn_on(engine, result)
         self.dtype_ = result.dtype.name
         self._adopt(result)
         self._finish(engine, result)
         return result.seconds - (seconds_waited() - waited)
+
+    def _learn_on(self, engine: Engine, result: FitResult) -> FitResult:
+        """Continue from what was found, where it asks for another record, such as one with more nodes of quadrature.
+
+        Every fit takes this step, between its stages and the fitted attributes.
+        """
+        return result
 
     def _dtype_of_rows(self, dtype: np.dtype) -> Callable[[float], np.dtype]:
         """Return a function from the number of rows to their precision in learning; `dtype` is that of very many."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from latentbits.choosing.compare import fit_copy, weights_of
 from latentbits.choosing.real_tables import mean_seen
@@ -34,7 +33,7 @@ from latentbits.explorer.methods import methods
 from latentbits.explorer.misfit import misfit_of
 from latentbits.explorer.notes import how_compared, tried, with_note
 from latentbits.explorer.page import write_page
-from latentbits.explorer.several_maps import Gain, check_maps, gain_of, maps_asked, maps_of
+from latentbits.explorer.several_maps import Gain, check_maps, gain_of, like, maps_asked, maps_of
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.explorer.together import go_together
@@ -165,7 +164,7 @@ def explore(
         column of a frame, which is neither a bit nor a label.  Rows of weight 0 are left out.
     n_maps : int, default=1
         With more than one, the page also has a map of these maps that one can step into: a mixture of them is learned
-        (`LatentTrait(2, n_maps=...)`), and compared with one map on a quarter of the rows.  Up to 12.  Such an
+        (`TraitMaps(n_maps, 2)`), and compared with one map on a quarter of the rows.  Up to 12.  Such an
         estimator as `model` asks for it, too.
 
     Returns
@@ -214,8 +213,8 @@ def explore(
         several, maps = None, None
         if n_maps > 1:
             until = None if budget is None else began + (1 - MODELS_TIME_SHARE) * budget
-            like = model if maps_asked(model) == n_maps else mapped
-            several, gain = _fit_maps(given, clone(like).set_params(n_maps=n_maps), until, random_state, tell)
+            asked_for = model if maps_asked(model) == n_maps else mapped
+            several, gain = _fit_maps(given, like(asked_for, n_maps), until, random_state, tell)
             maps = maps_of(name_of(several), several, shown.values, shown.weights, n_lines, gain)
         left = None if budget is None else max(MODELS_TIME_SHARE * budget, budget - (time.perf_counter() - began))
         found = search(
@@ -271,7 +270,7 @@ def _fit_maps(
 
     def limited(n_maps: int) -> Any:
         left = None if until is None else max((until - time.perf_counter()) / 2, LEAST_MAPS_SECONDS)
-        return clone(estimator).set_params(n_maps=n_maps, random_state=seed, max_time=left)
+        return like(estimator, n_maps).set_params(random_state=seed, max_time=left)
 
     tell(f"fitting {name_of(estimator)}")
     n_maps, own = estimator.n_maps, (values, weights) if given.real else _each_once(values, weights)
@@ -366,7 +365,7 @@ def content_of(
         gallery.layers[0].active
         for name, theirs in others.items()
         for gallery, converged in theirs
-        if found.families[name] == "latent-trait" and converged and gallery.layers
+        if found.families[name] in ("latent-trait", "item-response") and converged and gallery.layers
     ]
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",

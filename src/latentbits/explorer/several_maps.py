@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from latentbits.choosing.compare import fit_copy, score_rows, weights_of
+from latentbits.estimators.families import family
 from latentbits.explorer.content import Maps
 from latentbits.explorer.looks import lines_of, short_covariances
 from latentbits.reports.comparison import ranked
 from latentbits.reports.numbers import with_error
 
-__all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "maps_asked", "maps_of", "told"]
+__all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "like", "maps_asked", "maps_of", "told"]
 
 MOST_MAPS = 12  # that a page shows beside each other
 HELD_OUT_SHARE = 0.25  # of the rows, on which several maps are compared with one
@@ -46,6 +47,13 @@ def maps_asked(model: Any) -> int:
     """Count the maps of two traits of a model that the page can show; 1 for any other, and for a name."""
     several = getattr(model, "n_maps", 1)
     return several if getattr(model, "n_components", 0) == 2 and 1 < several <= MOST_MAPS else 1
+
+
+def like(model: Any, n_maps: int) -> Any:
+    """A model of so many maps, or of one, with the options of another that it has, too."""
+    cls = family("trait-maps" if n_maps > 1 else "latent-trait").cls
+    both = {name: value for name, value in model.get_params(deep=False).items() if name in cls._get_param_names()}
+    return cls(**both | ({"n_maps": n_maps} if n_maps > 1 else {}))
 
 
 def gain_of(values: Any, one: Any, several: Any, weights: np.ndarray | None, seed: int | None) -> Gain:

@@ -17,7 +17,9 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.core.nodes import MOST_GRID, Rule, evenly_spaced, quasi_monte_carlo
 from latentbits.engines.memory import MemoryEngine
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.curved_trait import CurvedTrait
+from latentbits.estimators.latent_trait.item_response import ItemResponse
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.estimators.latent_tree import LatentTree
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.psychometrics import RUNAWAY
@@ -35,13 +37,14 @@ from latentbits.reports.trees import state_shares
 
 __all__ = ["class_profiles", "figures_of", "item_curves", "item_information", "item_pairs", "tree", "wright_map"]
 
+TRAITS = LatentTrait, ItemResponse, CurvedTrait
 MOST_PANELS = 60
 NODES = {1: 161, 2: 61, 3: 31}  # a dimension
 NET = 2**14  # points above three dimensions
 
 
 def item_curves(
-    model: LatentTrait,
+    model: ItemResponse | CurvedTrait,
     X: Any,
     names: Sequence[str] | None = None,
     sample_weight: Any = None,
@@ -53,8 +56,8 @@ def item_curves(
 
     Parameters
     ----------
-    model : LatentTrait
-        With one dimension and bits only.
+    model : ItemResponse or CurvedTrait
+        With one dimension.
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.
     names : sequence of str, optional
@@ -68,10 +71,11 @@ def item_curves(
     -------
     matplotlib Figure
     """
-    _one_trait(model, "item curves")
+    _one_trait(model, "item curves", CurvedTrait)
+    _one_population(model, "item curves")
     bits, weights, words = _table(model, X, names, sample_weight)
     rule = evenly_spaced(NODES[1], 1)
-    nodes = _among_people(model, rule.nodes, "item curves")
+    nodes = _among_people(model, rule.nodes)
     groups = observed_by_others(bits, nodes[:, 0], rule.log_weights, model.inverse_transform(nodes), weights)
     x = np.linspace(*extent, 121)
     curves = model.inverse_transform(x[:, None])
@@ -100,7 +104,7 @@ def item_curves(
 
 
 def item_information(
-    model: LatentTrait, names: Sequence[str] | None = None, extent: tuple[float, float] = (-3.5, 3.5)
+    model: ItemResponse, names: Sequence[str] | None = None, extent: tuple[float, float] = (-3.5, 3.5)
 ) -> Any:
     """Plot the information of each item along the trait, and the whole test's with its standard error.
 
@@ -108,8 +112,8 @@ def item_information(
 
     Parameters
     ----------
-    model : LatentTrait
-        With one dimension and bits only.
+    model : ItemResponse
+        With one factor.
     names : sequence of str, optional
         Of the items; else those of the frame it was fitted to, else numbers from 1.
     extent : (left, right)
@@ -120,7 +124,6 @@ def item_information(
     matplotlib Figure
     """
     _one_trait(model, "test information")
-    _straight_only(model, "test information")
     x = np.linspace(*extent, 141)
     information, words = model.item_information(x[:, None]), _names(model, names)
     steep = np.abs(model.discrimination_) > RUNAWAY
@@ -139,15 +142,15 @@ def item_information(
     return figure
 
 
-def wright_map(model: LatentTrait, X: Any, names: Sequence[str] | None = None, sample_weight: Any = None) -> Any:
+def wright_map(model: ItemResponse, X: Any, names: Sequence[str] | None = None, sample_weight: Any = None) -> Any:
     """Plot the persons' EAP scores beside the difficulties of the items, on one scale.
 
     EAP scores vary less than the trait does, the fewer items there are the less.
 
     Parameters
     ----------
-    model : LatentTrait
-        With one dimension and bits only.
+    model : ItemResponse
+        With one factor.
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.
     names : sequence of str, optional
@@ -160,7 +163,7 @@ def wright_map(model: LatentTrait, X: Any, names: Sequence[str] | None = None, s
     matplotlib Figure
     """
     _one_trait(model, "a Wright map")
-    _straight_only(model, "a Wright map")
+    _one_population(model, "a Wright map")
     words = _names(model, names)
     weights = open_weights(sample_weight, None, X)
     scores = model.transform(X)[:, 0]
@@ -198,7 +201,7 @@ def class_profiles(
 
 
 def item_pairs(
-    model: LatentTrait | BernoulliMixture,
+    model: LatentTrait | ItemResponse | CurvedTrait | BernoulliMixture,
     X: Any,
     names: Sequence[str] | None = None,
     sample_weight: Any = None,
@@ -208,8 +211,8 @@ def item_pairs(
 
     Parameters
     ----------
-    model : LatentTrait or BernoulliMixture
-        Of bits only, one map.
+    model : LatentTrait, ItemResponse, CurvedTrait or BernoulliMixture
+        Of bits only.
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.
     names : sequence of str, optional
@@ -223,6 +226,7 @@ def item_pairs(
     -------
     matplotlib Figure
     """
+    _one_population(model, "residuals of pairs")
     bits, weights, words = _table(model, X, names, sample_weight)
     found = _residuals(model, bits, weights)
     side = min(10.0, max(4.6, 2.2 + 0.17 * min(len(words), most)))
@@ -276,16 +280,17 @@ def figures_of(
         return {"tree": partial(tree, model, names)}
     if isinstance(model, BernoulliMixture):
         return {"classes": partial(class_profiles, model, names=names), **pairs}
-    if not isinstance(model, LatentTrait) or model.n_maps > 1 or model.column_types is not None:
+    if not isinstance(model, TRAITS) or getattr(model, "column_types", None) is not None:
         return {}
-    if model.n_components > 1:
-        return pairs
-    if model.decoder == "mlp":
-        return {"curves": partial(item_curves, model, X, names, sample_weight), **pairs}
-    if hasattr(model, "groups_") or hasattr(model, "coefficients_"):
+    if isinstance(model, ItemResponse) and (model.population_.groups or model.population_.covariates):
         return {"information": partial(item_information, model, names)}
+    if isinstance(model, LatentTrait) or _n_traits(model) > 1:
+        return pairs
+    curves = {"curves": partial(item_curves, model, X, names, sample_weight)}
+    if isinstance(model, CurvedTrait):
+        return {**curves, **pairs}
     return {
-        "curves": partial(item_curves, model, X, names, sample_weight),
+        **curves,
         "information": partial(item_information, model, names),
         "wright": partial(wright_map, model, X, names, sample_weight),
         **pairs,
@@ -295,25 +300,29 @@ def figures_of(
 # --- what they share ---
 
 
-def _one_trait(model: Any, what: str) -> None:
+def _n_traits(model: Any) -> int:
+    return int(model.n_factors if isinstance(model, ItemResponse) else model.n_components)
+
+
+def _one_trait(model: Any, what: str, *others: type) -> None:
     check_is_fitted(model)
-    if model.n_components != 1 or model.n_maps > 1:
-        found = f"n_components={model.n_components} and n_maps={model.n_maps}"
-        raise ValueError(f"{what}: for one map with one dimension, found {found}")
-    _bits_only(model, what)
+    if not isinstance(model, (ItemResponse, *others)):
+        raise ValueError(f"{what}: for an ItemResponse, whose items have a slope and a difficulty, found {model}")
+    if _n_traits(model) != 1:
+        raise ValueError(f"{what}: for one trait, found {_n_traits(model)}")
 
 
-def _straight_only(model: Any, what: str) -> None:
-    if model.decoder == "mlp":
-        raise ValueError(f"{what}: for decoder='linear', whose items have a slope and a difficulty, found {model}")
-
-
-def _among_people(model: Any, nodes: np.ndarray, what: str) -> np.ndarray:
+def _among_people(model: Any, nodes: np.ndarray) -> np.ndarray:
     """Spread points of a standard normal over the trait among the people of an item model."""
-    if hasattr(model, "groups_") or hasattr(model, "coefficients_"):
+    if not isinstance(model, ItemResponse):
+        return nodes
+    return model.population_.mean[0] + np.sqrt(model.population_.variance[0]) * nodes
+
+
+def _one_population(model: Any, what: str) -> None:
+    check_is_fitted(model)
+    if isinstance(model, ItemResponse) and (model.population_.groups or model.population_.covariates):
         raise ValueError(f"{what}: for people of one population, and this model has groups or covariates")
-    mean, variance = getattr(model, "trait_mean_", 0.0), getattr(model, "trait_variance_", 1.0)
-    return mean + np.sqrt(variance) * nodes
 
 
 def _bits_only(model: Any, what: str) -> None:
@@ -347,12 +356,12 @@ def _residuals(model: Any, bits: np.ndarray, weights: np.ndarray | None) -> Pair
     """Compute residuals of pairs under a mixture, or under any number of latent traits."""
     if isinstance(model, BernoulliMixture):
         return residuals_of(bits, implied_pairs(model.weights_, model.means_), weights)
-    if not isinstance(model, LatentTrait) or model.n_maps > 1:
-        raise ValueError(f"residuals of pairs are of a BernoulliMixture or a LatentTrait with one map, found {model}")
+    if not isinstance(model, TRAITS):
+        raise ValueError(f"residuals of pairs are of a BernoulliMixture or of latent traits on one map, found {model}")
     _bits_only(model, "residuals of pairs")
-    rule = _rule(int(model.n_components))
+    rule = _rule(_n_traits(model))
     shares = np.exp(rule.log_weights)
-    means = model.inverse_transform(_among_people(model, rule.nodes, "residuals of pairs")).astype(np.float64)
+    means = model.inverse_transform(_among_people(model, rule.nodes)).astype(np.float64)
     return residuals_of(bits, implied_pairs(shares / shares.sum(), means), weights)
 
 

@@ -97,9 +97,8 @@ TUNED = (
         (Axis("n_hidden", (8, 16, 64, 128, 256), 16), Axis("weight_prior", ("auto", 0.3, 1.0, 3.0), "auto")),
     ),
     Entry(
-        *("latent-trait-mlp", "latent trait, curved", "latent-trait"),
+        *("curved-trait", "latent trait, curved", "curved-trait"),
         (Axis("n_components", (2, 4, 8), 4),),
-        {"decoder": "mlp"},
         held_out=True,
     ),
     Entry(

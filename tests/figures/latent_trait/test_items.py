@@ -12,7 +12,9 @@ from latentbits.core.errors import DataError
 from latentbits.core.nodes import evenly_spaced
 from latentbits.data import load_dataset
 from latentbits.estimators.families import family
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.item_response import ItemResponse
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.trait_maps import TraitMaps
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.figures import fitted
 from latentbits.figures.latent_trait import item_arrays, items
@@ -26,7 +28,7 @@ def with_curves(slopes, intercepts, q=1, **names):
     none = dict.fromkeys(("log_variance", "centre", "scale"), np.zeros(0))
     weights = np.reshape(slopes, (-1, q))
     arrays = {"weights": weights, "bias": np.array(intercepts), **none}
-    return known(LatentTrait(q), arrays, n_features_in_=len(weights), **names)
+    return known(ItemResponse(n_factors=q), arrays, n_features_in_=len(weights), **names)
 
 
 SLOPES, INTERCEPTS = [0.98755, 1.0808, 1.7075, 0.76499, 0.73567], [1.8559, 0.80797, 1.8052, 0.486, 1.8545]  # of mirt
@@ -213,12 +215,12 @@ def test_slopes_that_run_away_are_left_out_of_the_information(lsat, monkeypatch)
 
 def test_what_can_be_drawn_depends_on_the_model(lsat):
     data, model = lsat
-    assert tuple(fitted.figures_of(model, data.X)) == family("latent-trait").figures
+    assert tuple(fitted.figures_of(model, data.X)) == family("item-response").figures
     assert tuple(fitted.figures_of(BernoulliMixture(2), data.X)) == family("mixture").figures
-    assert fitted.figures_of(LatentTrait(1, n_maps=2), data.X) == {}
-    assert list(fitted.figures_of(LatentTrait(2), data.X)) == ["pairs"]
+    assert fitted.figures_of(TraitMaps(), data.X) == {}
+    assert tuple(fitted.figures_of(LatentTrait(1), data.X)) == family("latent-trait").figures
     plane = with_curves(np.ones((5, 2)), INTERCEPTS, q=2)
-    with pytest.raises(ValueError, match="one dimension, found n_components=2"):
+    with pytest.raises(ValueError, match="for one trait, found 2"):
         plot.item_curves(plane, data.X)
     assert len(names_of(plot.item_pairs(plane, data.X).axes[0])) == 10
 

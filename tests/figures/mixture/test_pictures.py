@@ -10,7 +10,7 @@ from latentbits import plot
 from latentbits.core.errors import DataError
 from latentbits.core.nodes import evenly_spaced
 from latentbits.data import load_dataset
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.trait_maps import TraitMaps
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.figures import fitted
 from latentbits.figures.any_model import pairs
@@ -199,4 +199,4 @@ def test_of_many_columns_those_with_the_largest_residuals_are_shown():
 def test_pairs_of_a_model_without_them_are_refused(slides):
     data, _ = slides
     with pytest.raises(ValueError, match="one map"):
-        fitted._residuals(LatentTrait(1, n_maps=2), data.X.astype(float), None)
+        fitted._residuals(TraitMaps(2, 1), data.X.astype(float), None)

@@ -33,7 +33,7 @@ def plot_several_maps(
     Parameters
     ----------
     means : (n, m, 2) array
-        Posterior means on each map: ``LatentTrait(2, n_maps=m).fit(X).posterior(X).means``.
+        Posterior means on each map: ``TraitMaps(m, 2).fit(X).posterior(X).means``.
     responsibilities : (n, m) array
         P(map | row).
     axes : m matplotlib Axes, optional

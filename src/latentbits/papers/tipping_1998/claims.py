@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 
 from latentbits.core.nodes import gauss_hermite
 from latentbits.data.toys import Prototypes
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.models.latent_trait import equations
 from latentbits.models.latent_trait.kinds import Params
 from latentbits.papers.pages import Measured

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.trait_maps import TraitMaps
 from latentbits.figures.latent_trait.arrays import posterior_grid, spread_places
 from latentbits.figures.latent_trait.curves import plot_error_against_time
 from latentbits.figures.latent_trait.maps import plot_decoded, plot_map, plot_posterior_contours
@@ -103,7 +104,7 @@ def figure_4(panels: Sequence[tuple[str, LatentTrait, np.ndarray]]) -> Any:
 
 
 @in_style
-def several_maps(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
+def several_maps(model: TraitMaps, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
     """The rows on each of several maps, coloured by whether they have a loop, and P(t | x) at some places below."""
     found, n_maps = model.posterior(X), int(model.n_maps)
     home = found.responsibilities.argmax(axis=1)

@@ -16,7 +16,7 @@ from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.summary import summarise
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.models.latent_trait import equations
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import Params

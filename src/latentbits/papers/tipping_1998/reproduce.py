@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from latentbits.data.toys import Prototypes, noisy_prototypes
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.trait_maps import TraitMaps
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.pages import Measured, averaged
 from latentbits.papers.skeleton import Part, Run, Say, fitted, repeat, silent
@@ -337,5 +338,5 @@ def _draw(
 
 def _draw_maps(run: Run, twos: Twos) -> None:
     """The conclusion's several maps: a mixture of two, of all rows."""
-    model = LatentTrait(2, n_maps=2, method="variational", weight_prior=WEAK, random_state=0, tol=run.plan.tol)
+    model = TraitMaps(2, 2, method="variational", weight_prior=WEAK, random_state=0, tol=run.plan.tol)
     run.draw("maps", figures.several_maps(fitted(model, twos.X).model, twos.X, twos.image_shape, twos.title), "maps")

@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits.data.toys import Prototypes, noisy_prototypes
 from latentbits.engines.fit import FitResult
-from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.latent_trait import LatentTrait
+from latentbits.estimators.latent_trait.trait_maps import TraitMaps
 from latentbits.models.latent_trait.kinds import Params
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.skeleton import kept
@@ -204,11 +205,13 @@ def of_maps(out: Path, plan: Plan, digits: str, n_maps: int, seed: int) -> dict[
     def compute() -> dict[str, Any]:
         twos = _twos(digits, plan)
         n = min(twos.n_train, round(0.8 * len(twos.X)))
-        model = LatentTrait(2, n_maps=n_maps, method="variational", weight_prior=WEAK, random_state=seed, tol=plan.tol)
+        new = partial(TraitMaps, n_maps) if n_maps > 1 else LatentTrait
+        model = new(n_components=2, method="variational", weight_prior=WEAK, random_state=seed, tol=plan.tol)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(twos.X[:n])
-        sure, loops = model.responsibilities(twos.X), claims.has_loop(twos.X, twos.image_shape)
+        sure = model.responsibilities(twos.X) if n_maps > 1 else np.ones((len(twos.X), 1))
+        loops = claims.has_loop(twos.X, twos.image_shape)
         by_map = [claims.area_under_curve(sure[:, k], loops) for k in range(n_maps)]
         best = max(by_map, key=lambda one: one.value)
         return {

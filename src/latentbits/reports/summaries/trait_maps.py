@@ -1,4 +1,4 @@
-"""Several maps: their shares and rows, item parameters on each, information criteria; and their traits for the page."""
+"""Several maps: their shares, the weights of columns on each, and information criteria; traits for the page."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ __all__ = ["show", "summarize"]
 
 
 def summarize(model: Any, rows: Rows) -> Summary:
-    """Give the shares of the maps and information criteria; in a file, the quantities of the items on each map."""
-    if rows.errors:
-        model.standard_errors(rows.values)  # says why there are none
+    """Give the shares of the maps and information criteria; in a file, the weights of the columns on each map."""
     found = model.criteria(rows.values, rows.weights)
     sure = model.responsibilities(rows.values)
     weights = np.ones(len(sure)) if rows.weights is None else rows.weights
@@ -41,7 +39,7 @@ def summarize(model: Any, rows: Rows) -> Summary:
     }
     numbers = [str(m + 1) for m in range(model.n_maps)]
     title = "Maps: their shares, the rows most probably on each, and the mean of that probability"
-    items = Table(list(rows.names), _quantities(model), corner="item")
+    items = Table(list(rows.names), _quantities(model), corner="column")
     return Summary(
         criteria_facts(found) | {"shares": model.shares_.tolist(), "items": records(items)},
         (Table(numbers, columns, title, corner="map"), criteria_table(found)),
@@ -50,13 +48,13 @@ def summarize(model: Any, rows: Rows) -> Summary:
 
 
 def _quantities(model: Any) -> dict[str, np.ndarray]:
-    """Give the quantities of the items on each map, by name, with the number of the map behind it."""
+    """Give weights and intercept of the columns on each map, by name, with the number of the map behind it."""
     columns: dict[str, np.ndarray] = {}
     for m, number in enumerate(range(1, model.n_maps + 1)):
-        own = {name: getattr(model, f"{name}_")[m] for name in ("discrimination", "difficulty", "intercept")}
-        if model.n_components > 1:
-            own |= {f"slope_{k + 1}": slopes for k, slopes in enumerate(model.components_[m])}
-        columns |= {f"{name}_map_{number}": values for name, values in own.items()}
+        own = {f"weight_{k + 1}": line for k, line in enumerate(model.components_[m])}
+        columns |= {
+            f"{name}_map_{number}": values for name, values in {**own, "intercept": model.intercept_[m]}.items()
+        }
     return columns
 
 

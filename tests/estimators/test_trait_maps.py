@@ -1,4 +1,4 @@
-"""`LatentTrait(n_maps=...)`: a mixture of maps as a user meets it."""
+"""`TraitMaps`: a mixture of maps as a user meets it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from made import set_to
 from sklearn.base import clone
 from tests import tables
 
-from latentbits import LatentTrait, load
+from latentbits import LatentTrait, TraitMaps, load
 from latentbits.core.errors import ModelFileError
 from latentbits.models.latent_trait import mixture_of_maps
 from latentbits.reports.render import cells
-from latentbits.reports.summaries.latent_trait import show, summarize
 from latentbits.reports.summaries.records import Rows
+from latentbits.reports.summaries.trait_maps import show, summarize
 
 N, D = 400, 8
-SETTINGS = {"n_maps": 2, "random_state": 0, "n_init": 2, "method": "quadrature"}
+SETTINGS = {"n_components": 1, "random_state": 0, "n_init": 2, "method": "quadrature"}
 
 
 SHARES = np.array([0.65, 0.35])
@@ -47,12 +47,12 @@ def model():
     """Set the parameters that rows are drawn from: several maps take long to learn."""
     none = np.zeros(0)
     maps = np.log(SHARES), SLOPES[..., None], INTERCEPTS, np.zeros((2, 0)), none, none
-    return set_to(LatentTrait(1, **SETTINGS), mixture_of_maps.Params, *maps, d=D)
+    return set_to(TraitMaps(2, **SETTINGS), mixture_of_maps.Params, *maps, d=D)
 
 
 @pytest.fixture(scope="module")
 def learned(table):
-    return LatentTrait(1, **SETTINGS).fit(table[0])
+    return TraitMaps(2, **SETTINGS).fit(table[0])
 
 
 @pytest.mark.slow("two maps are learned")
@@ -65,7 +65,7 @@ def test_it_finds_the_maps(table, learned):
     sure = model.responsibilities(X)
     np.testing.assert_allclose(sure.sum(1), 1, atol=1e-6)
     assert np.mean(sure.argmax(1) == kind) > 0.93
-    assert model.discrimination_.shape == (2, D)
+    assert model.intercept_.shape == (2, D)
     assert np.abs(model.components_[0, 0, :4]).min() > np.abs(model.components_[0, 0, 4:]).max()
     assert np.all(np.diff([one["objective"] for one in model.history_table_ if "starts" not in one["stage"]]) > -1)
     np.testing.assert_allclose(model.objective_, model.log_likelihood(X), atol=0.01)
@@ -89,10 +89,10 @@ def test_places_are_on_the_most_probable_map(table, model):
     best = model.responsibilities(X).argmax(1)
     np.testing.assert_array_equal(posterior.map, best)
     np.testing.assert_array_equal(model.transform(X), posterior.means[np.arange(N), best])
-    assert model.scores(X).error.shape == (N, 1)
+    assert posterior.covariance.shape == (N, 1, 1)
     by_hand = 1 / (1 + np.exp(-(0.7 * model.components_[1, 0] + model.intercept_[1])))
     np.testing.assert_allclose(model.inverse_transform([[0.7]], maps=1)[0], by_hand, rtol=1e-5)
-    with pytest.raises(ValueError, match="does not tell its map"):
+    with pytest.raises(ValueError, match="maps is required: the model has 2 maps"):
         model.inverse_transform([[0.7]])
     with pytest.raises(ValueError, match="whole numbers from 0 to 1"):
         model.inverse_transform([[0.7]], maps=2)
@@ -105,11 +105,10 @@ def test_a_file_holds_all_maps(table, model, tmp_path):
     np.testing.assert_array_equal(back.transform(X), model.transform(X))
     np.testing.assert_array_equal(back.shares_, model.shares_)
     np.testing.assert_array_equal(back.score_samples(X), model.score_samples(X))
-    for n_maps in (1, 3):  # the file would not say what it holds
-        wrong = copy(model).set_params(n_maps=n_maps)
-        wrong.save(tmp_path / "wrong.safetensors")
-        with pytest.raises(ModelFileError):
-            load(tmp_path / "wrong.safetensors")
+    wrong = copy(model).set_params(n_maps=3)  # the file would not say what it holds
+    wrong.save(tmp_path / "wrong.safetensors")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "wrong.safetensors")
 
 
 @pytest.mark.slow("three fits, two of them of several maps")
@@ -120,30 +119,21 @@ def test_one_map_is_not_enough_for_two(table, learned):
     one = LatentTrait(1, method="quadrature", random_state=0).fit(X)
     assert one.bic(X) > learned.bic(X) + 20
     plain = one.sample(N, random_state=2).astype(float)
-    alone, both = (m.set_params(tol=1e-2).fit(plain) for m in (clone(one), LatentTrait(1, **SETTINGS)))
+    alone, both = (m.set_params(tol=1e-2).fit(plain) for m in (clone(one), TraitMaps(2, **SETTINGS)))
     assert alone.bic(plain) < both.bic(plain) - 20
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"equal_discrimination": True, "n_components": 1}, "equal_discrimination=True is for one map"),
-        ({"method": "monte_carlo"}, "method='monte_carlo' is for one map"),
-        ({"n_components": 4}, "up to 3 dimensions"),
-        ({"n_maps": 0}, "n_maps"),
+        ({"method": "monte_carlo"}, "method"),
+        ({"n_components": 4}, "n_components"),
+        ({"n_maps": 1}, "n_maps"),
     ],
 )
 def test_what_several_maps_cannot(table, settings, message):
     with pytest.raises(ValueError, match=message):
-        LatentTrait(**{"n_maps": 2} | settings).fit(table[0])
-
-
-def test_what_is_not_defined_for_several_maps(table, model):
-    for name, argument in (
-        ("standard_errors", table[0]), ("variational", table[0]), ("item_information", [[0.0]]), ("rotate", "varimax"),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=f"{name} is not defined for several maps"):
-            getattr(model, name)(argument)
+        TraitMaps(**settings).fit(table[0])
 
 
 def test_what_is_told(table, model):
@@ -157,8 +147,6 @@ def test_what_is_told(table, model):
     assert sum(float(line[2]) for line in maps) == N
     items = found.files["items"]()
     np.testing.assert_array_equal(items.columns["intercept_map_2"], model.intercept_[1])
-    with pytest.raises(ValueError, match="standard_errors is not defined for several maps"):
-        summarize(model, Rows(X, tuple("abcdefgh"), errors=True))
 
 
 def dense(model, X, step=0.002, reach=8.0):

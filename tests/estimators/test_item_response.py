@@ -1,4 +1,4 @@
-"""Item models of `LatentTrait`: guessing, anchors, groups and covariates of people, their errors, and refusals."""
+"""`ItemResponse`: guessing, anchors, groups and covariates of people, their errors, and refusals."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from scipy.stats import norm
 from tests.tables import answers
 
 import latentbits
-from latentbits import BernoulliMixture, LatentTrait, load_dataset
+from latentbits import BernoulliMixture, ItemResponse, load_dataset
 from latentbits.core.errors import DataError
 from latentbits.core.tree import double
-from latentbits.estimators.item_models import People, _population_of
+from latentbits.estimators.latent_trait.item_scores import _params_near
+from latentbits.estimators.latent_trait.people import People, labels_of
 from latentbits.figures import fitted
 from latentbits.models.latent_trait import items
 
@@ -74,13 +75,13 @@ def people():
 @pytest.fixture(scope="module")
 def both(people):
     """Groups and covariates, and one item that may be guessed."""
-    m = LatentTrait(1, asymptote=[1], weight_prior=1.0, random_state=0)
+    m = ItemResponse({1: "3PL"}, weight_prior=1.0, random_state=0)
     return m.fit(people.X, groups=people.g, covariates=people.Z)
 
 
 @pytest.fixture(scope="module")
 def grouped(people):
-    return LatentTrait(1, random_state=0).fit(people.X, groups=people.g)
+    return ItemResponse(random_state=0).fit(people.X, groups=people.g)
 
 
 # ---------------------------------------------------------------- maxima and errors, by brute force
@@ -101,26 +102,26 @@ def test_all_parameters_are_a_maximum(people, both):
     guessed = m.asymptote_[1]
     at = np.concatenate([
         np.stack([m.components_[0], m.intercept_], 1).ravel(), [np.log(guessed / (1 - guessed))],
-        [m.group_means_[1], 0.5 * np.log(m.group_variances_[1])], m.coefficients_,
+        [m.population_.mean[1], 0.5 * np.log(m.population_.variance[1])], m.population_.coefficients,
     ])  # fmt: skip
     assert m.converged_
-    assert m.groups_.tolist() == ["first", "second"]
+    assert m.population_.groups == ("first", "second")
     assert m.n_parameters_ == 13
     assert -m.objective_ == pytest.approx(loss(at), abs=1e-6)
     expected = np.sqrt(np.diag(covariance_at_the_top(loss, at)))
-    asked = m.people(X, groups=g, covariates=people.Z)
-    errors = m.standard_errors(asked)
+    known = {"groups": g, "covariates": people.Z}
+    errors = m.standard_errors(X, **known)
     items = np.stack([errors.components[0], errors.intercept], 1).ravel()
     np.testing.assert_allclose(items, expected[:8], rtol=1e-3)
     assert errors.asymptote_logit[1] == pytest.approx(expected[8], rel=1e-3)
     assert errors.group_means[1] == pytest.approx(expected[9], rel=1e-3)
-    assert errors.group_variances[1] == pytest.approx(2 * m.group_variances_[1] * expected[10], rel=1e-3)
+    assert errors.group_variances[1] == pytest.approx(2 * m.population_.variance[1] * expected[10], rel=1e-3)
     np.testing.assert_allclose(errors.coefficients, expected[11:], rtol=1e-3)
     assert np.isnan(errors.group_means[0])
     assert np.isnan(errors.asymptote_logit[[0, 2, 3]]).all()
-    assert m.log_likelihood(asked) == pytest.approx(likelihood(at), abs=1e-6)
-    assert m.criteria(asked).n_rows == int((~np.isnan(X)).any(1).sum())
-    filled = m.complete(asked)
+    assert m.log_likelihood(X, **known) == pytest.approx(likelihood(at), abs=1e-6)
+    assert m.criteria(X, **known).n_rows == int((~np.isnan(X)).any(1).sum())
+    filled = m.complete(X, **known)
     assert filled.shape == X.shape
     assert not np.isnan(filled).any()
     drawn = m.sample(N, random_state=0, groups=g, covariates=people.Z)
@@ -133,7 +134,7 @@ def test_guessing_is_a_maximum():
     rng = np.random.default_rng(0)
     X = answers(N, guessing=0.2, missing=0.1, **ITEMS)
     weight = rng.integers(1, 3, N).astype(float)
-    m = LatentTrait(1, asymptote=True, weight_prior=1.0, random_state=0).fit(X, sample_weight=weight)
+    m = ItemResponse("3PL", weight_prior=1.0, random_state=0).fit(X, sample_weight=weight)
     rows, counts = distinct(X, weight=weight)
     penalty = lambda a, g: 0.5 * np.sum(a**2) + np.sum((g + 1.1) ** 2) / (2 * 0.5**2)  # noqa: E731
 
@@ -162,7 +163,7 @@ def test_anchors():
     X = answers(N, seed=6, traits=theta, **ITEMS)
     X[:, 2] = 0  # nobody is right, and the item tells that people are weak: it is no constant of the sum
     fixed = {j: {"slope": slopes[j], "intercept": intercepts[j]} for j in range(4)}
-    m = LatentTrait(1, fixed=fixed, population="free", random_state=0).fit(X)
+    m = ItemResponse(fixed=fixed, population="free", random_state=0).fit(X)
     assert m.n_parameters_ == 2
     assert np.array_equal(m.components_[0], slopes)
     assert np.array_equal(m.intercept_, intercepts)
@@ -172,13 +173,13 @@ def test_anchors():
         return -counts @ brute(rows, slopes, intercepts, 0.0, *np.tile([[x[0]], [np.exp(x[1])]], len(rows)))
 
     best = minimize(loss, [0.0, 0.0], method="BFGS", options={"gtol": 1e-6})
-    assert [m.trait_mean_, 0.5 * np.log(m.trait_variance_)] == pytest.approx(best.x, abs=1e-4)
-    assert m.trait_mean_ < -0.5
+    assert [m.population_.mean[0], 0.5 * np.log(m.population_.variance[0])] == pytest.approx(best.x, abs=1e-4)
+    assert m.population_.mean[0] < -0.5
 
     table = m.sum_scores(X)
     z = np.linspace(-8, 8, 4001)
     wrong = (1 - expit(z[:, None] * slopes + intercepts)).prod(1)
-    posterior = np.exp(-0.5 * (z - m.trait_mean_) ** 2 / m.trait_variance_) * wrong
+    posterior = np.exp(-0.5 * (z - m.population_.mean[0]) ** 2 / m.population_.variance[0]) * wrong
     mean = posterior @ z / posterior.sum()
     assert table.eap[0] == pytest.approx(mean, abs=1e-5)
     assert table.sd[0] == pytest.approx((posterior @ (z - mean) ** 2 / posterior.sum()) ** 0.5, abs=1e-5)
@@ -189,21 +190,21 @@ def test_anchors():
 @pytest.mark.slow("two plans of parameters are compiled for")
 def test_shared_and_idle_items():
     X = answers(N, seed=7, **ITEMS)
-    both = LatentTrait(1, shared={"slope": [[0, 2]], "intercept": [[1, 3]]}, random_state=0).fit(X)
+    both = ItemResponse(shared={"slope": [[0, 2]], "intercept": [[1, 3]]}, random_state=0).fit(X)
     assert both.components_[0, 0] == both.components_[0, 2]
     assert both.intercept_[1] == both.intercept_[3]
     assert both.components_[0, 0] != both.components_[0, 1]
     assert both.n_parameters_ == 6
     X[:, 3] = 1
-    m = LatentTrait(1, asymptote=[0, 3], random_state=0).fit(X)
-    alone = LatentTrait(1, asymptote=[0], random_state=0).fit(X[:, :3])
+    m = ItemResponse({0: "3PL", 3: "3PL"}, random_state=0).fit(X)
+    alone = ItemResponse({0: "3PL"}, random_state=0).fit(X[:, :3])
     assert m.components_[0, 3] == 0
     assert m.n_parameters_ == alone.n_parameters_ == 7
     assert m.log_likelihood(X) == pytest.approx(alone.log_likelihood(X[:, :3]), abs=2e-3)
 
 
 def test_given_items(tmp_path):
-    m = LatentTrait.from_items([1.0, 1.5], [0.0, -1.0], [0.0, 0.25], mean=0.5, variance=2.0)
+    m = ItemResponse.from_items([1.0, 1.5], [0.0, -1.0], [0.0, 0.25], mean=0.5, variance=2.0)
     rows = np.array([[1.0, 1.0], [0.0, np.nan], [np.nan, np.nan]])
     found = m.score_samples(rows)
     mean, sd = np.full(3, 0.5), np.full(3, np.sqrt(2.0))
@@ -218,7 +219,7 @@ def test_given_items(tmp_path):
     again = latentbits.load(tmp_path / "m.safetensors")
     assert np.array_equal(again.score_samples(rows), found)
     assert again.fixed == m.fixed
-    assert again.trait_variance_ == m.trait_variance_
+    assert again.population_.variance == m.population_.variance
     assert m.sample(5, random_state=0).shape == (5, 2)
     with pytest.raises(ValueError, match="none estimated"):
         m.standard_errors(rows)
@@ -227,7 +228,7 @@ def test_given_items(tmp_path):
 def test_steep_items_are_resolved_though_they_are_hidden():
     """P(bit) by a dense rule; the nodes that learning begins with put it wrong by .001."""
     slopes, intercepts, asymptotes = np.array([24.0, 1.0, 100.0]), np.array([10.0, 0.3, -60.0]), np.array([0, 0, 0.2])
-    m = LatentTrait.from_items(slopes, intercepts, asymptotes)
+    m = ItemResponse.from_items(slopes, intercepts, asymptotes)
     z = np.linspace(-6, 6, 20_001)
     p = asymptotes + (1 - asymptotes) * expit(np.multiply.outer(z, slopes) + intercepts)
     prior = norm.pdf(z)[:, None]
@@ -238,37 +239,37 @@ def test_steep_items_are_resolved_though_they_are_hidden():
 
 
 def test_groups_have_criteria_and_scores_and_no_reports_of_one_population(people, both):
-    m, asked = both, both.people(people.X, groups=people.g, covariates=people.Z)
-    report = m.fit_report(asked)
+    m, X, known = both, people.X, {"groups": people.g, "covariates": people.Z}
+    report = m.fit_report(X, **known)
     assert report.n_parameters == 13
     assert np.isnan(report.m2)
     assert any("groups or covariates" in note for note in report.notes)
     mixed = (people.X == 0).any(1) & (people.X == 1).any(1)
-    assert np.isfinite(m.scores(asked, method="wle").value[mixed]).all()
+    assert np.isfinite(m.scores(X, method="wle", **known).value[mixed]).all()
     for method in ("item_fit", "local_dependence", "person_fit", "reliability"):
         with pytest.raises(ValueError, match="one population"):
-            getattr(m, method)(asked)
+            getattr(m, method)(X)
     with pytest.raises(ValueError, match="one population"):
-        fitted.item_pairs(m, asked)
-    assert list(fitted.figures_of(m, asked)) == ["information"]
+        fitted.item_pairs(m, X)
+    assert list(fitted.figures_of(m, X)) == ["information"]
 
 
 @pytest.mark.slow("a second fit with covariates")
 def test_units_of_covariates_change_nothing(people, both):
     """Dates as 20250131 are learned from as well as other numbers, and told in their units."""
     X, g, units = people.X, people.g, np.array([1e4, 300.0])
-    m = LatentTrait(1, asymptote=[1], weight_prior=1.0, random_state=0)
+    m = ItemResponse({1: "3PL"}, weight_prior=1.0, random_state=0)
     dates = 2e7 + people.Z * units
     m.fit(X, groups=g, covariates=dates)
     assert m.converged_
-    np.testing.assert_allclose(m.coefficients_ * units, both.coefficients_, atol=1e-6)
-    np.testing.assert_allclose(m.group_means_, both.group_means_, atol=1e-6)
-    asked, before = m.people(X, groups=g, covariates=dates), both.people(X, groups=g, covariates=people.Z)
-    np.testing.assert_allclose(m.score_samples(asked), both.score_samples(before), atol=1e-6)
-    shift = 2e7 * m.coefficients_.sum()
+    np.testing.assert_allclose(m.population_.coefficients * units, both.population_.coefficients, atol=1e-6)
+    np.testing.assert_allclose(m.population_.mean, both.population_.mean, atol=1e-6)
+    known, before = {"groups": g, "covariates": dates}, {"groups": g, "covariates": people.Z}
+    np.testing.assert_allclose(m.score_samples(X, **known), both.score_samples(X, **before), atol=1e-6)
+    shift = 2e7 * m.population_.coefficients.sum()
     np.testing.assert_allclose(m.intercept_ + m.components_[0] * shift, both.intercept_, atol=1e-5)
-    np.testing.assert_allclose(m.transform(asked) - shift, both.transform(before), atol=1e-5)
-    found, plain = m.standard_errors(asked), both.standard_errors(before)
+    np.testing.assert_allclose(m.transform(X, **known) - shift, both.transform(X, **before), atol=1e-5)
+    found, plain = m.standard_errors(X, **known), both.standard_errors(X, **before)
     np.testing.assert_allclose(found.coefficients * units, plain.coefficients, rtol=1e-4)
     np.testing.assert_allclose(found.components, plain.components, rtol=1e-4)
     np.testing.assert_allclose(found.group_means, plain.group_means, rtol=1e-4)
@@ -276,17 +277,17 @@ def test_units_of_covariates_change_nothing(people, both):
 
 def test_plausible_values_are_of_each_rows_group_and_covariates(people, both):
     """Mean and spread over draws are those of the posterior by dense integration."""
-    m, X, asked = both, people.X, both.people(people.X, groups=people.g, covariates=people.Z)
+    m, X, known = both, people.X, {"groups": people.g, "covariates": people.Z}
     second, slopes, intercepts = people.second, m.components_[0], m.intercept_
-    mean = np.where(second, m.group_means_[1], 0.0) + people.Z.to_numpy() @ m.coefficients_
-    sd = np.where(second, m.group_variances_[1] ** 0.5, 1.0)
+    mean = np.where(second, m.population_.mean[1], 0.0) + people.Z.to_numpy() @ m.population_.coefficients
+    sd = np.where(second, m.population_.variance[1] ** 0.5, 1.0)
     theta = mean[:, None] + sd[:, None] * NODES
     p = m.asymptote_ + (1 - m.asymptote_) * expit(theta[..., None] * slopes + intercepts)
     joint = np.where(np.isnan(X)[:, None], 1.0, np.where(X[:, None] > 0, p, 1 - p)).prod(-1) * WEIGHTS
     share = joint / joint.sum(1, keepdims=True)
     exact = (share * theta).sum(1)
     spread = np.sqrt((share * theta**2).sum(1) - exact**2)
-    drawn = m.plausible_values(asked, 40, random_state=0).draws[..., 0]
+    drawn = m.plausible_values(X, 40, random_state=0, **known).draws[..., 0]
     away = (drawn.mean(0) - exact) / spread * np.sqrt(40)
     assert abs(away.mean()) < 4 / np.sqrt(N)
     assert 0.85 < away.std() < 1.15
@@ -296,17 +297,17 @@ def test_plausible_values_are_of_each_rows_group_and_covariates(people, both):
 @pytest.mark.slow("standard errors of groups with covariates")
 def test_plausible_values_of_drawn_parameters_are_less_sure(people, both):
     """Parameters are as far from the estimates as their errors say, and so are means of draws."""
-    m, second, asked = both, people.second, both.people(people.X, groups=people.g, covariates=people.Z)
-    drawn = m.plausible_values(asked, 40, random_state=0).draws[..., 0]
-    errors = m.standard_errors(asked)
-    near = [m._params_near(errors.covariance, np.random.default_rng(i)) for i in range(100)]
+    m, X, second, known = both, people.X, people.second, {"groups": people.g, "covariates": people.Z}
+    drawn = m.plausible_values(X, 40, random_state=0, **known).draws[..., 0]
+    errors = m.standard_errors(X, **known)
+    near = [_params_near(m, errors.covariance, np.random.default_rng(i)) for i in range(100)]
     for name, expected in (("mean", errors.group_means), ("coefficients", errors.coefficients)):
         found = np.std([getattr(one, name) for one in near], axis=0)
         np.testing.assert_allclose(found, np.nan_to_num(expected), rtol=0.35)
-    unsure = m.plausible_values(asked, 40, random_state=0, errors=errors).draws[:, second, 0]
+    unsure = m.plausible_values(X, 40, random_state=0, errors=errors, **known).draws[:, second, 0]
     assert unsure.mean(1).std() > 1.5 * drawn[:, second].mean(1).std()
     with pytest.raises(ValueError, match="13 parameters"):
-        m.plausible_values(asked, errors=replace(errors, covariance=np.eye(3)))
+        m.plausible_values(X, errors=replace(errors, covariance=np.eye(3)), **known)
 
 
 def rubin(draws, second):
@@ -324,13 +325,13 @@ def test_plausible_values_give_a_difference_of_groups_with_its_error():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X = answers(400, 8, seed=seed, traits=rng.normal(size=400) + 0.6 * second)
-        m = LatentTrait(1, random_state=0).fit(X, groups=second)
-        asked = m.people(X, groups=second)
-        drawn = m.plausible_values(asked, 10, random_state=seed, errors=m.standard_errors(asked))
+        m = ItemResponse(random_state=0).fit(X, groups=second)
+        errors = m.standard_errors(X, groups=second)
+        drawn = m.plausible_values(X, 10, random_state=seed, errors=errors, groups=second)
         found.append(rubin(drawn.draws[..., 0], second))
         if seed < 5:
             bare.append(
-                rubin(LatentTrait(1).fit(X).plausible_values(X, 10, random_state=seed).draws[..., 0], second)[0]
+                rubin(ItemResponse().fit(X).plausible_values(X, 10, random_state=seed).draws[..., 0], second)[0]
             )
     gap, error = np.transpose(found)
     away = (gap - 0.6) / error
@@ -348,26 +349,24 @@ def test_covariates_in_another_order_are_refused(people, both):
     turned = Z[["inc", "age"]]
     for use in (m.transform, m.score_samples):
         with pytest.raises(DataError, match="must be age, inc, in this order, as in fit"):
-            use(m.people(X, groups=g, covariates=turned))
+            use(X, groups=g, covariates=turned)
     with pytest.raises(DataError, match="in this order"):
         m.sample(N, random_state=0, groups=g, covariates=turned)
-    same = m.transform(m.people(X, groups=g, covariates=Z))
-    unnamed = m.people(X, groups=g, covariates=Z.to_numpy())
-    np.testing.assert_array_equal(m.transform(unnamed), same)  # no names, no order
+    same = m.transform(X, groups=g, covariates=Z)
+    unnamed = m.transform(X, groups=g, covariates=Z.to_numpy())
+    np.testing.assert_array_equal(unnamed, same)  # no names, no order
 
 
 @pytest.mark.slow("covariates alone are compiled for")
 def test_names_of_an_array_bind_no_frame(people):
     X, Z = people.X, people.Z
-    m = LatentTrait(1, random_state=0).fit(X, covariates=Z.to_numpy())
-    np.testing.assert_array_equal(
-        m.transform(m.people(X, covariates=Z)), m.transform(m.people(X, covariates=Z.to_numpy()))
-    )
+    m = ItemResponse(random_state=0).fit(X, covariates=Z.to_numpy())
+    np.testing.assert_array_equal(m.transform(X, covariates=Z), m.transform(X, covariates=Z.to_numpy()))
     with pytest.raises(DataError, match="z0, z1"):  # they are not a coincidence
-        m.transform(m.people(X, covariates=Z.set_axis(["z1", "z0"], axis=1)))
+        m.transform(X, covariates=Z.set_axis(["z1", "z0"], axis=1))
 
 
-@pytest.mark.parametrize("model", [LatentTrait(1), BernoulliMixture(2)])
+@pytest.mark.parametrize("model", [ItemResponse(), BernoulliMixture(2)])
 def test_covariates_that_are_none_are_named(people, model):
     X, Z = people.X, people.Z
     with pytest.raises(DataError, match=r"column 'place' has 'a': categories need .*pandas.get_dummies"):
@@ -382,30 +381,30 @@ def test_rows_without_weight_tell_nothing_of_groups_and_covariates():
     X, g, z = np.tile([[1, 0], [0, 1]], (10, 1)), np.array(["a", "b"] * 10), np.arange(20.0)
     weight = np.where(g == "a", 1.0, 0.0)
     with pytest.raises(DataError, match="no row of groups b has a weight above 0"):
-        _population_of(People(X, g), weight)
+        labels_of(People(X, g), weight)
     with pytest.raises(DataError, match="constant"):
-        _population_of(People(X, None, np.where(g == "a", 3.1, z)), weight)
-    assert _population_of(People(X, None, np.where(g == "a", z, 3.1)), weight).covariates == ("z0",)
+        labels_of(People(X, None, np.where(g == "a", 3.1, z)), weight)
+    assert labels_of(People(X, None, np.where(g == "a", z, 3.1)), weight).covariates == ("z0",)
 
 
 def test_groups_that_are_none_are_refused(people):
     X = people.X
     with pytest.raises(DataError, match=r"240 different labels for 240 people, 1\.0 in each.*goes into covariates"):
-        LatentTrait(1).fit(X, groups=people.Z["age"])
+        ItemResponse().fit(X, groups=people.Z["age"])
     with pytest.raises(DataError, match="60 different labels for 480 people"):  # enough for a few groups, not for many
-        LatentTrait(1).fit(np.tile(X, (2, 1)), groups=np.arange(480) % 60)
+        ItemResponse().fit(np.tile(X, (2, 1)), groups=np.arange(480) % 60)
     with pytest.raises(DataError, match="1001 different labels"):
-        LatentTrait(1).fit(np.ones((20020, 2)), groups=np.arange(20020) % 1001)
+        ItemResponse().fit(np.ones((20020, 2)), groups=np.arange(20020) % 1001)
     with pytest.raises(DataError, match="row 2"):
-        LatentTrait(1).fit(X, groups=pandas.Series(["a", "b", None] * (N // 3), dtype="string"))
+        ItemResponse().fit(X, groups=pandas.Series(["a", "b", None] * (N // 3), dtype="string"))
     with pytest.raises(DataError, match="constant"):
-        LatentTrait(1).fit(X, covariates=np.ones((N, 1)))
+        ItemResponse().fit(X, covariates=np.ones((N, 1)))
     few = People(X[:8], ["a", "b"] * 4)
     with pytest.raises(DataError, match="2 different labels for 8 people"):
-        LatentTrait(1).fit(few.X, groups=few.groups)
-    assert _population_of(few, np.full(8, 5.0)).groups == ("a", "b")  # 40 people in 8 patterns
+        ItemResponse().fit(few.X, groups=few.groups)
+    assert labels_of(few, np.full(8, 5.0)).groups == ("a", "b")  # 40 people in 8 patterns
     with pytest.raises(DataError, match="for 8 people"):
-        _population_of(few, np.full(8, 0.1))
+        labels_of(few, np.full(8, 0.1))
 
 
 def of_categories(g):
@@ -415,51 +414,50 @@ def of_categories(g):
 @pytest.mark.slow("groups alone are compiled for")
 def test_first_category_is_the_reference(people, grouped, tmp_path):
     X, g = people.X, people.g
-    first = LatentTrait(1, random_state=0).fit(X, groups=of_categories(g))
-    assert first.groups_.tolist() == ["second", "first"]
-    assert (first.group_means_[0], first.group_variances_[0]) == (0.0, 1.0)
-    np.testing.assert_array_equal(first.transform(first.people(X, groups=g)),
-                                  first.transform(first.people(X, groups=pandas.Categorical(g))))  # fmt: skip
+    first = ItemResponse(random_state=0).fit(X, groups=of_categories(g))
+    assert first.population_.groups == ("second", "first")
+    assert (first.population_.mean[0], first.population_.variance[0]) == (0.0, 1.0)
+    np.testing.assert_array_equal(first.transform(X, groups=g), first.transform(X, groups=pandas.Categorical(g)))
     assert first.objective_ == pytest.approx(grouped.objective_, abs=1e-6)
     first.save(tmp_path / "m.safetensors")
-    assert latentbits.load(tmp_path / "m.safetensors").groups_.tolist() == ["second", "first"]
+    assert latentbits.load(tmp_path / "m.safetensors").population_.groups == ("second", "first")
 
 
 def test_order_of_categories(people):
     for labels in (of_categories(people.g), pandas.Series(of_categories(people.g))):
-        assert _population_of(People(people.X, labels), None).groups == ("second", "first")
+        assert labels_of(People(people.X, labels), None).groups == ("second", "first")
 
 
 def test_order_of_a_polars_enum(people):
     polars = pytest.importorskip("polars")
-    of = lambda kind: _population_of(People(people.X, polars.Series(people.g, dtype=kind)), None).groups  # noqa: E731
+    of = lambda kind: labels_of(People(people.X, polars.Series(people.g, dtype=kind)), None).groups  # noqa: E731
     assert of(polars.Enum(["x", "second", "first"])) == ("second", "first")
     assert of(polars.Categorical()) == of(polars.String()) == ("first", "second")
 
 
 def test_a_file_holds_people_and_the_call_that_works_is_shown(people, both, tmp_path):
     X, g, Z = people.X, people.g, people.Z
-    with pytest.raises(ValueError, match=r"pass m\.people\(X, groups=g, covariates=Z\) in place of X"):
-        both.scores(both.people(X, groups=g))
-    with pytest.raises(ValueError, match=r"m\.sample\(n, groups=g, covariates=Z\)"):
+    with pytest.raises(ValueError, match="pass groups=g, covariates=Z"):
+        both.scores(X, groups=g)
+    with pytest.raises(ValueError, match=r"sample\(n, groups=g, covariates=Z\)"):
         both.sample(N, groups=g)
     with pytest.raises(DataError, match="third"):
-        both.transform(both.people(X[:1], groups=["third"], covariates=Z[:1]))
+        both.transform(X[:1], groups=["third"], covariates=Z[:1])
     both.save(tmp_path / "m.safetensors")
-    again, asked = latentbits.load(tmp_path / "m.safetensors"), both.people(X, groups=g, covariates=Z)
-    assert np.array_equal(again.transform(asked), both.transform(asked))
-    assert again.groups_.tolist() == both.groups_.tolist()
-    assert np.array_equal(again.coefficients_, both.coefficients_)
+    again, known = latentbits.load(tmp_path / "m.safetensors"), {"groups": g, "covariates": Z}
+    assert np.array_equal(again.transform(X, **known), both.transform(X, **known))
+    assert again.population_.groups == both.population_.groups
+    assert np.array_equal(again.population_.coefficients, both.population_.coefficients)
     assert np.array_equal(again.asymptote_, both.asymptote_)
 
 
 @pytest.mark.slow("groups alone are compiled for")
 def test_the_call_that_works_with_groups_is_shown(people, grouped):
-    with pytest.raises(ValueError, match=r"pass m\.people\(X, groups=g\) in place of X"):
+    with pytest.raises(ValueError, match="pass groups=g"):
         grouped.scores(people.X)
-    with pytest.raises(ValueError, match=r"m\.sample\(n, groups=g\)"):
+    with pytest.raises(ValueError, match=r"sample\(n, groups=g\)"):
         grouped.sample(3)
-    assert grouped.scores(grouped.people(people.X, groups=people.g), method="map").value.shape == (N, 1)
+    assert grouped.scores(people.X, method="map", groups=people.g).value.shape == (N, 1)
 
 
 @pytest.mark.slow("groups alone and covariates alone are compiled for")
@@ -468,7 +466,7 @@ def test_people_who_run_away_are_warned_of(people):
     X, Z = np.nan_to_num(people.X), people.Z
     X[0, 0] = np.nan
     total = np.nansum(X, 1)
-    m = LatentTrait(1, max_iter=50, random_state=0)
+    m = ItemResponse(max_iter=50, random_state=0)
     with pytest.warns(UserWarning, match="run away|max_iter") as said:
         m.fit(X, covariates=Z.assign(inc=total))
     (told,) = [str(one.message) for one in said if "run away" in str(one.message)]
@@ -480,7 +478,7 @@ def test_people_who_run_away_are_warned_of(people):
     assert "the mean of high is" in told
     assert "standard deviations from that of average, the variance of same is" in told
     m.set_params(max_iter=1000).fit(X, covariates=Z / [50.0, 1.0])  # units do not warn: a warning is an error here
-    assert abs(m.coefficients_[0]) > 10
+    assert abs(m.population_.coefficients[0]) > 10
 
 
 @pytest.mark.parametrize(("points", "groups"), [(2, 1), (2, 3), (5, 3)])
@@ -501,12 +499,13 @@ def test_squares_by_group(points, groups):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"population": "variance"}, "equal_discrimination"),
+        ({"population": "variance"}, "model='Rasch'"),
         ({"fixed": {9: {"slope": 1.0}}}, "no column"),
         ({"fixed": {0: {"slop": 1.0}}}, "parameters are"),
-        ({"asymptote": True, "n_nodes": 20}, "n_nodes"),
-        ({"asymptote": True, "n_components": 2}, "n_components"),
-        ({"asymptote": True, "asymptote_prior": (0.0, -1.0)}, "above 0"),
+        ({"model": "3PL", "n_nodes": 20}, "n_nodes"),
+        ({"model": "3PL", "n_factors": 2}, "n_factors"),
+        ({"model": {0: "Rasch"}}, "'2PL' or '3PL' for each column"),
+        ({"model": "3PL", "asymptote_prior": (0.0, -1.0)}, "above 0"),
         ({"shared": {"slope": [[0, 1], [1, 2]]}}, "twice"),
         ({"fixed": {j: {"slope": 1.0, "intercept": 0.0} for j in range(3)}}, "from_items"),
     ],
@@ -514,7 +513,7 @@ def test_squares_by_group(points, groups):
 def test_refused(options, said):
     X = np.eye(3)[[0, 1, 2, 0]]
     with pytest.raises(ValueError, match=said):
-        LatentTrait(**{"n_components": 1, **options}).fit(X)
+        ItemResponse(**options).fit(X)
 
 
 # ---------------------------------------------------------------- reference numbers, made with mirt 1.45.1
@@ -523,7 +522,7 @@ def test_refused(options, said):
 @pytest.mark.slow("three plans of parameters are compiled for")
 def test_3pl_of_lsat7():
     X = load_dataset("lsat7").X
-    m = LatentTrait(1, asymptote=True, random_state=0).fit(X)
+    m = ItemResponse("3PL", random_state=0).fit(X)
     assert m.log_likelihood(X) == pytest.approx(-2659.42689, abs=1e-4)
     assert m.components_[0] == pytest.approx([1.1161, 1.6477, 2.2153, 0.91272, 0.83048], abs=2e-4)
     assert m.intercept_ == pytest.approx([1.5187, 0.23003, 1.4996, 0.0082496, 1.5182], abs=2e-4)
@@ -532,11 +531,11 @@ def test_3pl_of_lsat7():
     assert errors.components[0] == pytest.approx([0.2282, 0.5305, 0.6371, 0.2055, 0.1828], rel=2e-3)
     assert errors.intercept == pytest.approx([0.2107, 0.3211, 0.3043, 0.2328, 0.199], rel=2e-3)
     assert errors.asymptote_logit == pytest.approx([0.4872, 0.4625, 0.4672, 0.4385, 0.4949], rel=2e-3)
-    one = LatentTrait(1, asymptote=[4], asymptote_prior=(-1.5, 3.0), random_state=0).fit(X)
+    one = ItemResponse({4: "3PL"}, asymptote_prior=(-1.5, 3.0), random_state=0).fit(X)
     assert one.log_likelihood(X) == pytest.approx(-2658.79084, abs=1e-4)
     assert one.asymptote_[4] == pytest.approx(0.19898, abs=2e-4)
     with pytest.warns(UserWarning, match="no prior|gone to 0"):
-        flat = LatentTrait(1, asymptote=True, asymptote_prior=None, random_state=0).fit(X)
+        flat = ItemResponse("3PL", asymptote_prior=None, random_state=0).fit(X)
     assert flat.converged_
     assert flat.log_likelihood(X) == pytest.approx(-2658.05435, abs=2e-4)
     assert flat.asymptote_[1] == pytest.approx(0.2979, abs=1e-3)

@@ -72,7 +72,7 @@ def make_plan(
     if isinstance(asymptote, bool | np.bool_):
         guessed = (bool(asymptote),) * n_items
     else:
-        chosen = {position("asymptote", item) for item in asymptote}
+        chosen = {position("model", item) for item in asymptote}
         guessed = tuple(j in chosen for j in range(n_items))
     held = _fixed(fixed, position)
     plan = Plan(
@@ -159,12 +159,12 @@ def _check(plan: Plan) -> None:
     if plan.tied:
         for parameter, where in [*((p, "fixed") for _, p in plan.fixed), *((p, "shared") for p in plan.shared)]:
             if parameter == "slope":
-                raise ValueError(f"equal_discrimination=True says all of the slopes: leave those in {where} out")
+                raise ValueError(f"model='Rasch' and '1PL' say all of the slopes: leave those in {where} out")
     anchored = plan.tied or any(p == "slope" and value != 0 for (_, p), value in plan.fixed.items())
     if plan.population != "standard" and not anchored:
         raise ValueError(
             f"population={plan.population!r} learns the trait's variance, which slopes must set the unit of: give "
-            "equal_discrimination=True (slopes of 1), or hold a slope by fixed"
+            "model='Rasch' (slopes of 1), or hold a slope by fixed"
         )
     if plan.population == "free" and not any(p == "intercept" for _, p in plan.fixed):
         raise ValueError("population='free' learns the trait's mean: hold an intercept by fixed, which sets its origin")

@@ -26,6 +26,7 @@ from latentbits.estimators.families import families, family, name_of
 from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, Maps, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings, is_sure
+from latentbits.explorer.fit_reports import fit_reports
 from latentbits.explorer.guesses import guesses_of
 from latentbits.explorer.loadings import axes_of
 from latentbits.explorer.meanings import meanings_of, poles_of
@@ -37,9 +38,7 @@ from latentbits.explorer.several_maps import Gain, check_maps, gain_of, like, ma
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.explorer.together import go_together
-from latentbits.reports.record import Report
-from latentbits.reports.summaries.records import Gallery, Rows, Shown
-from latentbits.reports.summaries.reports import reports_of
+from latentbits.reports.summaries.records import Gallery, Shown
 
 __all__ = ["Explored", "explore"]
 
@@ -50,8 +49,6 @@ FEW_COLUMNS, MISSING = 64, 255  # of more columns hardly any rows are equal, and
 MODELS_TIME_SHARE = (
     1 / 3
 )  # of the budget, at least, for the comparison; the map may take half, and placing rows on it the rest
-# on the digits (1797 x 64) all reports of a mixture take .6 s with 164 parameters, 22 s with 1649; that of the fit, .02
-MOST_PARAMETERS_REPORTED = 200
 LEAST_MAPS_SECONDS = 1.0  # seconds: with less, several maps are not compared with one
 REFITS_TIME_SHARE = 0.2  # of the time for models, to fit those that were chosen to all rows
 MOST_GUESSED_ROWS = 500  # unseen rows of which a part is hidden
@@ -389,7 +386,7 @@ def content_of(
         misfit=misfit_of(where, shown.values, shown.weights) if where.converged else None,
         together=together,
         maps=maps,
-        reports=_reports(given, found, models),
+        reports=fit_reports(given, found, models),
         n_compared=found.n_used if found.n_used < found.n_rows else None,
     )
 
@@ -407,23 +404,6 @@ def _other_galleries(
     others = (model for model in found.rounds.get(name, ()) if model is not models[name].model)
     shown = ((show(name, model).gallery, bool(getattr(model, "_finished", True))) for model in others)
     return [(gallery, converged) for gallery, converged in shown if gallery is not None]
-
-
-def _reports(
-    given: Given, found: Search, models: Mapping[str, Refitted]
-) -> tuple[tuple[str, Mapping[str, Report]], ...]:
-    """Report the fits to all rows where that is quick: of few columns of bits, by an exact likelihood."""
-    if given.real or given.values.shape[1] > FEW_COLUMNS:
-        return ()
-    rows = Rows(given.values[found.used], given.columns, weights=found.weights)
-    reports = []
-    for name, one in models.items():
-        record = family(found.families[name])
-        if one.again and record.likelihood == "exact":
-            few = one.model.n_parameters_ <= MOST_PARAMETERS_REPORTED
-            more = getattr(record.summaries, "REPORTS", ()) if few else ()
-            reports.append((name, reports_of(one.model, rows, more)[0]))
-    return tuple(reports)
 
 
 def _course(name: str, found: Search, learned: Refitted) -> Course:

@@ -35,9 +35,9 @@ EVERY = every()
 SHORT: dict[str, dict[str, Any]] = {
     "mixture": {"n_init": 1, "accelerate": False},
     "latent-trait": {"method": "variational", "accelerate": False, "tol": 1e-3},
-    "item-response": {"n_factors": 1, "tol": 1e-3},
+    "item-response": {"tol": 1e-2},
     "curved-trait": {"layer_sizes": (4,), "n_nodes": 5, "n_epochs": 2},
-    "trait-maps": {"n_components": 1, "method": "variational", "n_init": 1, "tol": 1e-3},
+    "trait-maps": {"method": "variational", "n_init": 1, "tol": 1e-3},
     "combination-machine": {"learner": "gradient", "optimizer": "momentum", "max_iter": 20},
     "binary-sparse-coding": {"max_iter": 12, "n_init": 1, "max_active": 2, "n_candidates": 2},
     "noisy-or": {"inference": "exact", "max_iter": 3},

@@ -170,10 +170,13 @@ def is_reproduced(
     """
     if paper is None:
         return None
-    least, most = (
-        None if bound is None or (limit is not None and sign * bound >= sign * limit) else bound
-        for bound, limit, sign in ((paper["least"], possible[0], -1), (paper["most"], possible[1], 1))
-    )
+    lowest, highest = possible
+    least: float | None = paper["least"]
+    most: float | None = paper["most"]
+    if least is not None and lowest is not None and least <= lowest:
+        least = None
+    if most is not None and highest is not None and most >= highest:
+        most = None
     around = 2 * (error or 0.0)
     low = least is not None and value - around < least  # sticks out there
     high = most is not None and value + around > most

@@ -406,5 +406,5 @@ def random_combination_machine(
 
 
 def _log_2cosh(a: np.ndarray) -> np.ndarray:
-    """log(2 cosh a), for any a."""
+    """Compute log(2 cosh a), for any a."""
     return np.logaddexp(a, -a)

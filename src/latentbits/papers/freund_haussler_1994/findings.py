@@ -39,7 +39,7 @@ Found = dict[str, float | Measured]
 
 
 def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
-    """Findings of sections 2.5, 2.6, 3.0.1 and 3.1, and of appendix A."""
+    """Find what sections 2.5, 2.6, 3.0.1 and 3.1, and appendix A, claim."""
 
     def worst(tolerance: str) -> Measured:
         return Measured(max(seed["universality"][tolerance] for seed in seeds), None, len(seeds))
@@ -58,7 +58,7 @@ def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
 
 
 def _slope(by_number: Mapping[str, float]) -> float:
-    """The power of the number with which a value goes.
+    """Fit the power of the number with which a value goes.
 
     >>> round(_slope({"10": 0.1, "100": 0.001}), 6)
     -2.0
@@ -71,7 +71,7 @@ def _slope(by_number: Mapping[str, float]) -> float:
 
 
 def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mapping[str, Any]) -> Found:
-    """Findings of tables 1 (from 4000 and from 500 rows) and 2, figures 4.1 and 4.2, and section 3.1, seed by seed."""
+    """Find what tables 1 (4000 rows and 500) and 2, figures 4.1 and 4.2, and section 3.1 claim, seed by seed."""
     ahead = _differences(large)
     units, small_units = large["units"], small["units"]
     single = _of_units(units, "n_single")
@@ -105,7 +105,7 @@ def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mappin
 
 
 def _ours(large: Mapping[str, Any]) -> Found:
-    """Of the methods that are ours, of which a quick run has none."""
+    """Measure the methods that are ours, of which a quick run has none."""
     if not large["ours"]:
         return {}
     ahead, behind = _differences(large), _above_true(large, "default", "log_loss")
@@ -119,7 +119,7 @@ def _ours(large: Mapping[str, Any]) -> Found:
 
 
 def _cells(which: str, found: Mapping[str, Any]) -> Found:
-    """The paper's rows of a table, each number less that of the true model on the same rows."""
+    """Take the paper's rows of a table, each number less that of the true model on the same rows."""
     return {
         f"{which}_{word}_{measure}_{part}": averaged(_above_true(found, method, measure, part))
         for word, method in CELLS.items()
@@ -130,7 +130,7 @@ def _cells(which: str, found: Mapping[str, Any]) -> Found:
 
 
 def _gap(found: Mapping[str, Any]) -> np.ndarray:
-    """How much larger log-losses above the true model's are on test rows than on training rows, after 1000 epochs."""
+    """Measure how much larger log-losses above the true model's are on test rows than on training rows."""
     return np.mean(
         [
             _above_true(found, method, "log_loss") - _above_true(found, method, "log_loss", "train")
@@ -149,7 +149,7 @@ def _above_true(found: Mapping[str, Any], method: str, measure: str, part: str =
 
 
 def _lost(found: Mapping[str, Any]) -> np.ndarray:
-    """The part of what the true model gains over the uniform one that pursuit alone loses."""
+    """Compute the part of what the true model gains over the uniform one that pursuit alone loses."""
     return _above_true(found, "pursuit", "log_loss") / (1 - _error(found, "true", "log_loss"))
 
 
@@ -175,7 +175,7 @@ def _difference(of: Any, first: str, second: str) -> np.ndarray:
 
 
 def of_digits(found: Mapping[str, Any]) -> Found:
-    """Of table 3, figures 4.4 to 4.9, and sections 2.3 and 2.4."""
+    """Find what table 3, figures 4.4 to 4.9, and sections 2.3 and 2.4 claim."""
     results = found["results"]
 
     def error(method: str, measure: str, part: str = "test") -> np.ndarray:
@@ -211,7 +211,7 @@ def of_digits(found: Mapping[str, Any]) -> Found:
 
 
 def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> Found:
-    """Log-loss of mixtures less that of machines with one more parameter; errors of log Z are in those of the means."""
+    """Subtract log-losses of machines from those of mixtures with one parameter fewer, with errors of log Z."""
     known = [seed for seed in seeds if seed is not None]
     if not known:
         return {}
@@ -229,7 +229,7 @@ def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> Found:
 
 
 def _spike(curve: Mapping[str, Any]) -> Measured:
-    """By how much the training error of a mixture rises as its components are doubled and perturbed, on average.
+    """Measure by how much a mixture's training error rises as its components are doubled and perturbed, on average.
 
     At an iteration at which a doubling comes, the curve has the error before it and then the one after it.
     """

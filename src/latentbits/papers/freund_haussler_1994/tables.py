@@ -62,7 +62,7 @@ HEADS = {"log_loss": "log-loss", "single_bit": "single bit", "reconstruction": "
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """The whole page, in Markdown."""
+    """Write the whole page, in Markdown."""
     large, few, small = (results["synthetic"][name] for name in ("large", "few", "small"))
     table_1 = expected["tables"]["large"]
     body = [
@@ -92,7 +92,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
 
 
 def with_error(values: Sequence[float], digits: int = 3) -> str:
-    """Mean and standard error; the mean alone of a single number.
+    """Write mean and standard error; the mean alone of a single number.
 
     >>> with_error([0.4, 0.41, 0.42]), with_error([0.4])
     ('0.410 ± 0.006', '0.400')
@@ -108,7 +108,7 @@ def _size(one: Mapping[str, Any]) -> str:
 
 
 def _rates(one: Mapping[str, Any]) -> str:
-    """The rates that were chosen, and how much worse the others are."""
+    """Say which rates were chosen, and how much worse the others are."""
     said = []
     for name, losses in one["rates"].items():
         if len(losses) > 1:

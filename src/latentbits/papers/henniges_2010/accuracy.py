@@ -32,14 +32,14 @@ REPEATS = 5  # the fastest of which counts
 
 
 def accuracy(folder: Path, n_rows: int, n_sets: int) -> dict[str, Any]:
-    """Truncated expectations of the bars against exact ones, with the true parameters.
+    """Compare truncated expectations of the bars with exact ones, with the true parameters.
 
     Returns
     -------
     dict
         For each gamma, of H' = 5 candidates, and set of rows: `close`, the share of rows in which <s> and <s s'> are
         off by less than `CLOSE` everywhere, and `close_within`, that among the N_cut rows of highest evidence.  With
-        the paper's gamma `by_active`: the share by the number of active bars, 0 to 10, None where no row has so many.
+        the paper's gamma `by_active`: the share by the number of active bars, 0 to 10, None where there is no such row.
     """
     return kept(folder, "accuracy", lambda: _accuracies(n_rows, n_sets), [n_rows, n_sets, GAMMAS, CLOSE])
 
@@ -91,7 +91,7 @@ def _program(n_causes: int, gamma: int, n_candidates: int) -> Callable[[Params, 
 
 
 def _expected(params: Params, batch: Batch, gamma: int, n_candidates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log evidence, <s> (rows, H) and <s_i s_j> of i < j (rows, H, H)."""
+    """Compute log evidence, <s> (rows, H) and <s_i s_j> of i < j (rows, H, H)."""
     states, n_causes = state_table(n_candidates, gamma), len(params.components)
     found = _program(n_causes, gamma, n_candidates)(params, batch)
     evidence, means = np.asarray(found.log_evidence), np.asarray(found.means).T
@@ -203,7 +203,7 @@ def _seconds(n_rows: int, n_causes: int, gamma: int, n_candidates: int) -> float
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
-    """Slope of log seconds over log size, and its standard error.
+    """Fit the slope of log seconds over log size, and its standard error.
 
     >>> slope, error = exponent([1, 2, 4], [3, 12, 48])
     >>> round(slope, 6), round(error, 6)

@@ -31,7 +31,7 @@ OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def reproduce(
 
 
 def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
-    """The experiments on bars, block by block: `reproduce` finds what they keep.  The longest come first.
+    """List the experiments on bars, block by block: `reproduce` finds what they keep.  The longest come first.
 
     Natural images are not among them, which take the accelerator, nor are times, which need a machine to themselves.
     """
@@ -150,7 +150,7 @@ def _bars(run: Run) -> dict[str, Any]:
 
 
 def _changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The ablation: the paper's recipe with none, one, two and all of our changes, on the trials that all have."""
+    """Make the ablation: the paper's recipe with none, one, two and all of our changes, on the trials that all have."""
     lines = {key: one["recipes"] for key, one in table.items() if set(bars.ALTERED) <= set(one["recipes"])}
     names = ("paper", *bars.ALTERED)
     n = min((len(recipes[name]["noise"]) for recipes in lines.values() for name in names), default=0)
@@ -161,7 +161,7 @@ def _changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
-    """Means of all lines; shares and spreads, and what is made of them, where there are trials enough."""
+    """Average all lines; shares and spreads, and what is made of them, where there are trials enough."""
     measured: dict[str, Measured] = {}
     for key, one in table.items():
         found = one["recipes"]["paper"]
@@ -189,7 +189,7 @@ def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
 
 
 def _of_changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
-    """What each of our changes does to the share of trials, of all lines, alone and beside the other two."""
+    """Measure what each of our changes does to the share of trials, of all lines, alone and beside the other two."""
     measured = {}
     everything = "+".join(bars.OURS)
     for change in bars.OURS:
@@ -220,7 +220,7 @@ def _of_ours(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
 
 
 def _deviation(values: np.ndarray) -> Measured:
-    """Standard deviation, with an error that does not assume a Gaussian."""
+    """Estimate a standard deviation, with an error that does not assume a Gaussian."""
     off = np.square(values - values.mean())
     deviation = float(np.sqrt(off.mean()))
     return Measured(deviation, float(off.std() / np.sqrt(len(off)) / (2 * deviation)), len(values))
@@ -308,7 +308,7 @@ def _nearest(setup: images.Setup, run: Run) -> dict[str, Any] | None:
 def _of_images(
     found: Mapping[str, Any], fields: Mapping[str, images.Fields], setup: images.Setup
 ) -> dict[str, Measured]:
-    """Measure what the paper says of its own scale, and at any scale the orientations alone."""
+    """Measure what the paper says at its scale, and at any scale the orientations alone."""
 
     def single(value: float) -> Measured:
         return Measured(float(value), None, 1)

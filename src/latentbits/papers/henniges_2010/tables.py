@@ -35,7 +35,7 @@ CAPTIONS = {
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """The whole page, in Markdown."""
+    """Write the whole page, in Markdown."""
     body = [
         "## How often all bars are found",
         _bars(results["bars"]["lines"], expected["bars"]),
@@ -57,7 +57,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
 
 
 def _course(found: Mapping[str, Any]) -> str:
-    """What is to be known of figure 1."""
+    """Say what is to be known of figure 1."""
     runs = [
         f"{name} {'all bars were found' if one['recovered'] else 'a bar was missed'}"
         for name, one in found["runs"].items()
@@ -100,20 +100,20 @@ def _in_percent(share: Measured) -> str:
 
 
 def _z(share: Measured, theirs: Mapping[str, Any]) -> float:
-    """By how many standard errors a share is above the paper's, which has the error of its own trials."""
+    """Compute by how many standard errors a share is above the paper's, which has the error of its trials."""
     error = np.sqrt(theirs["share"] * (1 - theirs["share"]) / theirs["n_trials"])
     return (share.value - theirs["share"]) / float(np.hypot(share.error or 0.0, error))
 
 
 def _spread(found: Sequence[float] | None, paper: str | None) -> str:
-    """Mean and standard deviation, with the paper's in brackets."""
+    """Write mean and standard deviation, with the paper's in brackets."""
     if found is None:
         return ""
     return f"{found[0]:.3f} ± {found[1]:.3f}" + (f" ({paper})" if paper else "")
 
 
 def _changes(found: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The ablation."""
+    """Write the ablation."""
     n, lines = found["n"], found["lines"]
     if not lines:
         return []

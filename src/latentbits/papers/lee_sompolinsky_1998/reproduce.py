@@ -28,7 +28,7 @@ EXPLAINED = (1.0, 0.5)  # simulated data: the paper's model, and one in which ha
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     n_states
         Draws of the hidden variables for each of these.
     most_cells
-        States are counted one by one up to so many.
+        States are counted one by one up to this number.
     n_components, noise, n_morphs, n_draws
         On the twos: of figure 4 (the paper's model has no noise), pairs between which morphs are compared with
         cross-fades, and draws of the bootstrap for the errors of its spectra.
@@ -116,7 +116,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
 
 
 def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
-    """What may be done in any order, and in other processes: simulated sets, and models of the twos."""
+    """List what may be done in any order, and in other processes: simulated sets, and models of the twos."""
     plan: Plan = QUICK if quick else Plan()
     models = [(size, "likelihood") for size in reversed(plan.likelihood)] + [
         (size, "moments") for size in plan.held_out
@@ -135,7 +135,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
 
 
 def _bump(run: Run) -> dict[str, Any]:
-    """Spectra of the bump with exact moments and in samples, as the paper does it and as the defaults do."""
+    """Measure spectra of the bump with exact moments and in samples, as the paper does it and as the defaults do."""
     run.draw("2", figures.figure_2())
     run.say(f"the bump of {N_BUMP} bits")
     samples = run.plan.samples
@@ -161,7 +161,7 @@ def _bump(run: Run) -> dict[str, Any]:
 
 
 def _regenerated(exact: BumpFit, n_drawn: int) -> dict[str, Any]:
-    """What the model with two components draws: are they bumps, and how many different ones?"""
+    """Draw from the model with two components: are the rows bumps, and how many different ones?"""
     drawn = np.asarray(exact.model.sample(n_drawn))
     return {
         "n_drawn": n_drawn,
@@ -211,7 +211,7 @@ def _of_constraint(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _twos(twos: Twos | None, digits: str, run: Run) -> dict[str, Any] | None:
-    """Figure 4, its numbers, and how well unseen twos are described."""
+    """Make figure 4 and its numbers, and measure how well unseen twos are described."""
     if twos is None:
         return None
     run.say(f"{twos.title}: {run.plan.n_components} components")
@@ -235,7 +235,7 @@ def _twos(twos: Twos | None, digits: str, run: Run) -> dict[str, Any] | None:
 
 
 def _scored(out: Path, digits: str, size: int, learner: str, twos: Twos | None = None) -> dict[str, Any]:
-    """Unseen twos under one model, as kept or computed now."""
+    """Score unseen twos under one model, as kept or computed now."""
 
     def compute() -> dict[str, Any]:
         found = load_twos(digits, []) if twos is None else twos
@@ -304,7 +304,7 @@ def _simulated(run: Run) -> list[dict[str, Any]]:
 
 
 def _recovered(out: Path, n_rows: int, explained: float, seed: int) -> dict[str, Any]:
-    """One simulated set, as kept or computed now."""
+    """Recover one simulated set, as kept or computed now."""
     compute = partial(recover, 50, 3, n_rows, explained, seed)
     return kept(out / "runs", f"simulated-{explained:g}-{seed}", compute, n_rows)
 

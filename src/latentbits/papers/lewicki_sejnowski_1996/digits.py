@@ -26,7 +26,7 @@ N_MIXED = (16, 32)  # components of the mixtures beside it
 
 
 def split(n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to learn from, and others; fewer if `n_rows` of both together are asked for."""
+    """Split digits into rows to learn from, and others; fewer if `n_rows` of both together are asked for."""
     X = load_dataset("digits").X
     rows = np.random.default_rng(0).permutation(len(X))[:n_rows]
     n_test = round(TEST_SIZE / len(X) * len(rows))
@@ -34,12 +34,12 @@ def split(n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def name_of(sizes: tuple[int, ...], n_rows: int | None) -> str:
-    """Of the files of a network."""
+    """Name the files of a network."""
     return f"digits_{'-'.join(map(str, sizes))}_{n_rows or 'all'}"
 
 
 def experiment(sizes: tuple[int, ...], settings: Mapping[str, Any], n_rows: int | None, folder: Path) -> dict[str, Any]:
-    """Of a network of these layers: bits of every unseen digit, and their mean with the standard error of log p."""
+    """Measure a network of these layers: bits of every unseen digit, their mean and the standard error of log p."""
     train, test = split(n_rows)
 
     def measured(model: NoisyOrNetwork) -> Mapping[str, Any]:
@@ -57,7 +57,7 @@ def experiment(sizes: tuple[int, ...], settings: Mapping[str, Any], n_rows: int 
 
 
 def others(n_rows: int | None, folder: Path) -> dict[str, list[float]]:
-    """Bits of every unseen digit under independent bits and mixtures."""
+    """Measure bits of every unseen digit under independent bits and mixtures."""
     models = {
         "independent bits": BernoulliProduct(),
         **{f"mixture of {k}": BernoulliMixture(k, random_state=0) for k in N_MIXED},

@@ -52,7 +52,7 @@ class Problem(NamedTuple):
 
 
 def rows_of(problem: str, seed: int, n_rows: int) -> Lines | Shifter:
-    """Rows to learn from; each seed has its own."""
+    """Draw rows to learn from; each seed has others."""
     rng = np.random.default_rng([seed, n_rows])
     if problem == "shifts":
         return shifter(n_rows, random_state=rng)
@@ -62,12 +62,12 @@ def rows_of(problem: str, seed: int, n_rows: int) -> Lines | Shifter:
 
 @cache
 def images_of(problem: str) -> Images:
-    """All images that can come up."""
+    """List all images that can come up."""
     return all_shifts() if problem == "shifts" else all_lines(*PROBABILITIES, LINES[problem])
 
 
 def of_lines(problem: str, model: NoisyOrNetwork) -> Mapping[str, Any]:
-    """Lines, patterns, a bias; bits per image, exactly: over all that can come up; what chains do (section 3)."""
+    """Measure lines, patterns, a bias; exact bits per image, over all that can come up; what chains do (section 3)."""
     table = images_of(problem)
     found = lines_of(model.weights_[0])
     patterns = patterns_of(model.weights_[1], found)
@@ -83,12 +83,12 @@ def of_lines(problem: str, model: NoisyOrNetwork) -> Mapping[str, Any]:
 
 
 def shifts_in(model: NoisyOrNetwork) -> Shifts:
-    """What its second-layer units stand for; those that hardly a row uses are dead."""
+    """Find what its second-layer units stand for; those that hardly a row uses are dead."""
     return shifts_of(model.weights_[0], model.transform(all_shifts().X, layer=1).mean(axis=0))
 
 
 def of_shifts(model: NoisyOrNetwork) -> Mapping[str, Any]:
-    """Bits per pattern over all patterns, with the error of log p where it is estimated; what the units stand for."""
+    """Measure bits over all patterns, with the error of log p where it is estimated; and what the units stand for."""
     table = images_of("shifts")
     known = model.log_likelihoods(table.X)
     error = np.hypot(np.linalg.norm(table.chance * known.error), float(np.max(known.common_error))) / np.log(2)

@@ -28,7 +28,7 @@ N_DRAWN = 400  # of the runs with replacement, for the error of a median
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int
 
 
 def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
-    """All networks, each a function without arguments that any process may call; those that take longest come first."""
+    """List all networks, each a function without arguments that any process may call; the longest come first."""
     plan, folder = QUICK if quick else Plan(), out / "runs"
     of_digits = [partial(digits.experiment, sizes, plan.digit_settings, plan.n_digits, folder) for sizes in plan.digits]
     cases = [case for problem in plan.problems for case in _cases(plan, problem)]
@@ -95,7 +95,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
 
 
 def _cases(plan: Plan, problem: str) -> list[Case]:
-    """All networks of a problem; one that is not yet learned is for the chains of section 3 alone."""
+    """List all networks of a problem; one that is not yet learned is for the chains of section 3 alone."""
     recipes = [one for one in plan.recipes if one != "early" or problem == CHAINS]
     return [
         Case(problem, recipe, seed, plan.n_rows)
@@ -108,7 +108,7 @@ Numbers = Mapping[str, Any]
 
 
 def _learned(run: Run, problem: str) -> dict[str, list[dict[str, Any]]]:
-    """The numbers of all networks of a problem, by recipe."""
+    """Get the numbers of all networks of a problem, by recipe."""
     found: dict[str, list[dict[str, Any]]] = {}
     for case in _cases(run.plan, problem):
         numbers = runs.learned(case, run.out / "runs")
@@ -130,7 +130,7 @@ def _of(found: Sequence[Numbers], name: str) -> np.ndarray:
 
 
 def _median(values: np.ndarray) -> Measured:
-    """The median, with its standard error from runs drawn with replacement; one run has none."""
+    """Compute the median, with its standard error from runs drawn with replacement; one run has none."""
     if len(values) < 2:
         return Measured(float(values[0]), None, 1)
     drawn = np.random.default_rng(0).choice(values, (N_DRAWN, len(values)))
@@ -138,7 +138,7 @@ def _median(values: np.ndarray) -> Measured:
 
 
 def _schedules(name: str, found: Mapping[str, Sequence[Numbers]], parts: str) -> dict[str, Measured]:
-    """Section 4, seed by seed on the same rows: how far all weights at once are behind the other two schedules."""
+    """Measure section 4, seed by seed on the same rows: how far all weights at once are behind the other schedules."""
     if not {"together", "stability"} <= set(found):
         return {}
     bits, n_parts = ({recipe: _of(many, what) for recipe, many in found.items()} for what in ("bits", parts))
@@ -194,7 +194,7 @@ def _of_lines(name: str, found: Mapping[str, Any]) -> dict[str, Measured]:
 
 
 def _of_chains(plain: Sequence[Numbers], early: Sequence[Numbers]) -> dict[str, Measured]:
-    """Section 3, where there is little ambiguity: the second layer of networks that come to find all ten lines."""
+    """Measure section 3, where there is little ambiguity: the second layer of networks that find all ten lines."""
     pairs = [(end, begin) for end, begin in zip(plain, early) if end["n_lines"] == 10]
     if len(pairs) < ENOUGH:
         return {}
@@ -226,7 +226,7 @@ def _shifts(run: Run) -> dict[str, Any]:
 
 
 def _explained(model: NoisyOrNetwork, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
-    """Rows with the most probable states of all layers."""
+    """Give rows with the most probable states of all layers."""
     ends = np.cumsum(model.layer_sizes)[:-1]
     states = [np.split(mode, ends) for mode in np.asarray(model.posterior(X).mode)]
     credits = [credit_of(model.weights_, model.biases_, row, one) for row, one in zip(X, states)]
@@ -262,7 +262,7 @@ def _of_shifts(found: Mapping[str, Any]) -> dict[str, Measured]:
 
 
 def _share_of_shifts(kinds: Sequence[str]) -> float:
-    """Of the second-layer units that are not dead."""
+    """Compute the share of local shifts among the second-layer units that are not dead."""
     return sum(kind in ("left", "right") for kind in kinds) / max(1, sum(kind != "dead" for kind in kinds))
 
 
@@ -291,7 +291,7 @@ def _digits(run: Run) -> dict[str, Any]:
 
 
 def _of_digits(found: Mapping[str, Any]) -> dict[str, Measured]:
-    """One split: the error is that over its unseen digits."""
+    """Measure one split: the error is that over its unseen digits."""
     best = min(found["networks"].values(), key=lambda one: one["bits"])
     ahead = {name: averaged(np.subtract(bits, best["of_rows"]))._replace(n=1) for name, bits in found["others"].items()}
     many = found["n_train"] >= MANY_DIGITS

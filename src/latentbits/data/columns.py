@@ -52,7 +52,7 @@ class ColumnsError(DataError):
     conditions, hints
         What `labels` and `missing` would settle them under; and what else they may be, in sentences.
     labels, missing
-        What a reader could be told.
+        What a reader could be given.
     """
 
     def __init__(self, message: str, what: str = "", odd: Sequence[Odd] = (), taken: Sequence[Odd] = ()) -> None:

@@ -20,7 +20,7 @@ from latentbits.papers.pages import CANNOT, Measured
 
 __all__ = ["counts", "counts_in_words", "counts_of_all", "in_folder", "in_package", "keep", "kept_folder", "summarize"]
 
-LARGEST = 150_000  # bytes of a figure that is kept
+LARGEST_FIGURE_BYTES = 150_000  # bytes of a figure that is kept
 KEPT = ("results.json", "results.md")
 
 
@@ -117,7 +117,7 @@ def keep(name: str, folder: Path) -> list[str]:
     drawn = [file for files in results["figures"].values() for file in files if file.endswith(".png")]
     kept = {file: (folder / file).read_bytes() for file in KEPT}
     kept |= {file: _smaller(folder / file) for file in drawn if (folder / file).is_file()}
-    kept = {file: data for file, data in kept.items() if file in KEPT or len(data) <= LARGEST}
+    kept = {file: data for file, data in kept.items() if file in KEPT or len(data) <= LARGEST_FIGURE_BYTES}
     goal = kept_folder(name)
     if goal.exists():
         shutil.rmtree(goal)

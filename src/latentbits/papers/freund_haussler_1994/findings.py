@@ -10,7 +10,7 @@ import numpy as np
 from latentbits.papers.freund_haussler_1994 import synthetic, usps
 from latentbits.papers.pages import Measured, averaged, share_of
 
-__all__ = ["QUICK", "TWO_PEAKS", "Found", "of_digits", "of_synthetic", "of_theory"]
+__all__ = ["QUICK", "TWO_PEAKS_DEVIATIONS", "Found", "of_digits", "of_synthetic", "of_theory"]
 
 # Findings that a quick run can tell: theorems, and what does not depend on how long and from how much was learned.
 QUICK = frozenset(
@@ -28,8 +28,8 @@ QUICK = frozenset(
         "terms_target_small",
     }
 )
-NEAR = 0.006  # log-loss by which a machine may be behind the true one
-TWO_PEAKS = 2.0  # standard deviations between two Gaussians of one width from which their sum has two
+NEAR_LOG_LOSS = 0.006  # log-loss by which a machine may be behind the true one
+TWO_PEAKS_DEVIATIONS = 2.0  # standard deviations between two Gaussians of one width from which their sum has two
 CELLS = {"gradient": "gradient", "pursuit": "pursuit", "short": "pursuit+short", "both": "pursuit+gradient"}
 
 Found = dict[str, float | Measured]
@@ -93,7 +93,9 @@ def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mappin
         "units_gradient_more": averaged(_difference(_of_units(units, "n_none"), "gradient", "pursuit+gradient")),
         "units_pursuit": averaged(_difference(single, "pursuit+gradient", "pursuit")),
         "units_small": averaged(_of_units(small_units, "n_single")("pursuit+gradient") - single("pursuit+gradient")),
-        "two_peaks": averaged([np.mean(np.array(one) > TWO_PEAKS) for one in units["pursuit+gradient"]["apart"]]),
+        "two_peaks": averaged(
+            [np.mean(np.array(one) > TWO_PEAKS_DEVIATIONS) for one in units["pursuit+gradient"]["apart"]]
+        ),
         "pca_units": averaged(_difference(_of_units(units, "n_found"), "pursuit+gradient", "principal")),
         "terms_found": averaged(np.divide(large["terms"]["share"], large["terms"]["best"])),
         "terms_share": averaged(large["terms"]["share"]),
@@ -114,7 +116,7 @@ def _ours(large: Mapping[str, Any]) -> Found:
         "starts_pursuit": ahead("pursuit", "starts"),
         "starts_both": ahead("pursuit+gradient", "starts+gradient"),
         "default_behind": averaged(behind),
-        "default_near": share_of(behind <= NEAR),
+        "default_near": share_of(behind <= NEAR_LOG_LOSS),
     }
 
 

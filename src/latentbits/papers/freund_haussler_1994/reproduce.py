@@ -188,7 +188,7 @@ def _synthetic(found: Mapping[str, Any], run: Run) -> dict[str, Any]:
         seeds = _of(found, one.name, one.n_seeds)
         numbers[one.name] = synthetic.assembled(one, seeds)
         if one.name == "large":
-            rows = synthetic.rows_of(one, synthetic.SHOWN)[0]
+            rows = synthetic.rows_of(one, synthetic.SEED_SHOWN)[0]
             run.draw("4.1", figures.figure_4_1(synthetic.machines_of(one, seeds), rows))
         elif one.name == "small":
             run.draw("4.2", figures.figure_4_2(synthetic.machines_of(one, seeds), 6 / 7))
@@ -205,8 +205,8 @@ def _digits(found: Mapping[str, Any], images: usps.Digits | None, run: Run) -> d
     setup = run.plan.digits
     seeds = _of(found, "digits", setup.n_seeds)
     numbers = {**usps.assembled(images, setup, seeds), "curves": found["curves"]}
-    vectors = {name: np.array(one) for name, one in seeds[usps.SHOWN]["vectors"].items()}
-    _draw_digits(images, vectors, found["curves"], usps.split(images.X, setup, usps.SHOWN)[0], run)
+    vectors = {name: np.array(one) for name, one in seeds[usps.SEED_SHOWN]["vectors"].items()}
+    _draw_digits(images, vectors, found["curves"], usps.split(images.X, setup, usps.SEED_SHOWN)[0], run)
     if images.is_usps:
         _tell(run, findings.of_digits(numbers))
     return numbers

@@ -59,9 +59,9 @@ TRUE = "true"
 # after a pursuit .1 and .5.
 RATES = (0.05, 0.1, 0.5)
 WITHOUT_RATE = ("pursuit", "starts", "default")  # methods: the last finds its own
-STARTS = 8  # of every unit of our pursuit
-TERMS = 128  # of the 1024 of Z, where gradients follow the largest only
-SHOWN = 0  # the seed whose machines are drawn
+N_STARTS = 8  # of every unit of our pursuit
+N_TERMS = 128  # of the 1024 of Z, where gradients follow the largest only
+SEED_SHOWN = 0  # the seed whose machines are drawn
 
 
 class Experiment(NamedTuple):
@@ -125,9 +125,9 @@ def settings_of(method: str, one: Experiment, rate: float | None = None) -> dict
         "pursuit": {**paper, "learner": "pursuit"},
         "pursuit+short": {**both, "max_iter": one.short},
         "pursuit+gradient": both,
-        "starts": {**paper, "learner": "pursuit", "pursuit_starts": STARTS},
-        "starts+gradient": {**both, "pursuit_starts": STARTS},
-        "largest": {**both, "max_terms": TERMS},
+        "starts": {**paper, "learner": "pursuit", "pursuit_starts": N_STARTS},
+        "starts+gradient": {**both, "pursuit_starts": N_STARTS},
+        "largest": {**both, "max_terms": N_TERMS},
         "default": {"weight_prior": 3.0},
     }[method]
 
@@ -194,8 +194,8 @@ def _one_fit(
         **_of_weights(machine.components_, TARGETS[one.target], parts["train"]),
         **_errors_by_part(machine, parts, seed),
         "left_out": getattr(machine, "left_out_", None),
-        **({"terms": largest_of(machine, TERMS)} if method == "pursuit+gradient" else {}),
-        **({"machine": _parameters(machine)} if seed == SHOWN else {}),
+        **({"terms": largest_of(machine, N_TERMS)} if method == "pursuit+gradient" else {}),
+        **({"machine": _parameters(machine)} if seed == SEED_SHOWN else {}),
     }
 
 
@@ -289,7 +289,7 @@ def chosen_rates(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[st
 def machines_of(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, CombinationMachine]:
     """Give the target, and what each method learned, at its rate, from the rows of the seed that is drawn."""
     rates = {name: next(iter(by)) for name, by in chosen_rates(one, seeds).items()}
-    fits = seeds[SHOWN]["fits"]
+    fits = seeds[SEED_SHOWN]["fits"]
     learned = {name: machine_from(fits[name][rate]["machine"]) for name, rate in rates.items()}
     return {TRUE: true_machine(TARGETS[one.target]), **learned}
 
@@ -315,6 +315,6 @@ def assembled(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, 
         },
         "units": {name: {key: [each[key] for each in of] for key in units} for name, of in with_units.items()},
         "terms": {key: [each[key] for each in terms] for key in ("share", "best", "error")},
-        "terms_of_target": largest_of(true_machine(TARGETS[one.target]), TERMS),
+        "terms_of_target": largest_of(true_machine(TARGETS[one.target]), N_TERMS),
         "left_out": [each["left_out"] for each in by_method["largest"]] if "largest" in one.ours else None,
     }

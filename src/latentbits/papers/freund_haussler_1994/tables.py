@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.papers.freund_haussler_1994.findings import TWO_PEAKS
+from latentbits.papers.freund_haussler_1994.findings import TWO_PEAKS_DEVIATIONS
 from latentbits.papers.pages import markdown, page, pictures
 
 __all__ = ["report", "with_error"]
@@ -144,7 +144,7 @@ def _units(one: Mapping[str, Any]) -> str:
     rows = []
     for name, found in one["units"].items():
         counts = [with_error(found[key], 1) for key in ("n_found", "n_single", "n_merged", "n_none")]
-        peaks = with_error([float(np.mean(np.array(apart) > TWO_PEAKS)) for apart in found["apart"]], 2)
+        peaks = with_error([float(np.mean(np.array(apart) > TWO_PEAKS_DEVIATIONS)) for apart in found["apart"]], 2)
         rows.append([METHODS[name].format(**one), *counts, peaks, ", ".join(found["words"][0])])
     heads = ["all seeds", "units found", "learned units that are one", "merge two", "match none", "two peaks", "seed 0"]
     table = markdown(heads, rows)

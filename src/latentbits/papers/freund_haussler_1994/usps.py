@@ -21,10 +21,10 @@ from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import fitted
 
 __all__ = [
-    "EM_STEPS",
+    "ITERATIONS_PER_SPLIT",
     "MEASURES",
     "METHODS",
-    "SPLIT",
+    "N_EM_STEPS",
     "Digits",
     "Setup",
     "area",
@@ -45,11 +45,11 @@ __all__ = [
 
 METHODS = ("product", "mixture", "mixture, smoothed", "pursuit", "pursuit, 8 starts", "pursuit, ours", "default")
 MEASURES = ("single_bit", "reconstruction")
-EM_STEPS = 4  # of a pursuit, for each unit
-SPLIT = 20  # EM iterations before each doubling of a mixture
+N_EM_STEPS = 4  # of a pursuit, for each unit
+ITERATIONS_PER_SPLIT = 20  # EM iterations before each doubling of a mixture
 TINY = 1e-3
-NEVER = -1e9  # a gain below which no fit stops
-SHOWN = 0  # the seed whose weights are drawn
+NEVER_GAIN = -1e9  # a gain below which no fit stops
+SEED_SHOWN = 0  # the seed whose weights are drawn
 CHAINS, STEPS = 512, 2000  # of the annealed log Z of a machine that cannot be summed
 
 
@@ -192,7 +192,11 @@ def one_seed(digits: Digits, setup: Setup, seed: int) -> dict[str, Any]:
         },
         "backfitting": backfitting(models["pursuit"], train, test, seed),
         "likelihood": None if setup.summed is None else likelihoods(train, test, setup.n_units, setup.summed, seed),
-        **({"vectors": {name: np.round(one, 4).tolist() for name, one in vectors.items()}} if seed == SHOWN else {}),
+        **(
+            {"vectors": {name: np.round(one, 4).tolist() for name, one in vectors.items()}}
+            if seed == SEED_SHOWN
+            else {}
+        ),
     }
 
 
@@ -341,7 +345,7 @@ def backfitted(
         rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
     for i in range(len(w)):
         rows = rows + heads[i][:, None] * w[i]
-        for _ in range(EM_STEPS):
+        for _ in range(N_EM_STEPS):
             mean_h, mean_hx = equations.expected(w[i], theta[i], rows)
             w[i], theta[i] = equations.m_step(min(max(mean_h, edge), 1 - edge), mean_hx)
         rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
@@ -351,7 +355,7 @@ def backfitted(
 # --- errors along learning (figures 4.6 and 4.7) ---
 
 
-def curves(digits: Digits, setup: Setup, stops: Sequence[int], n_points: int, seed: int = SHOWN) -> dict[str, Any]:
+def curves(digits: Digits, setup: Setup, stops: Sequence[int], n_points: int, seed: int = SEED_SHOWN) -> dict[str, Any]:
     """Measure errors of a mixture and of the paper's pursuit along their learning."""
     parts = split(digits.X, setup, seed)
     machine = fitted(model_of("pursuit", setup.n_units, seed), parts[0]).model
@@ -383,7 +387,7 @@ def pursuit_curve(machine: CombinationMachine, parts: Sequence[np.ndarray], n_po
         )
         for kept in there
     ]
-    return {"steps": (EM_STEPS * sizes).tolist(), **_errors_along(prefixes, parts, seed)}
+    return {"steps": (N_EM_STEPS * sizes).tolist(), **_errors_along(prefixes, parts, seed)}
 
 
 def mixture_curve(
@@ -402,10 +406,10 @@ def mixture_curve(
     steps, models = [], []
     for place, size in enumerate(sizes):
         for stop in stops:
-            steps.append(SPLIT * place + stop)
-            model = model_of("mixture", size, seed).set_params(max_iter=stop, tol=NEVER)
+            steps.append(ITERATIONS_PER_SPLIT * place + stop)
+            model = model_of("mixture", size, seed).set_params(max_iter=stop, tol=NEVER_GAIN)
             models.append(fitted(model, parts[0]).model)
-    doublings = {str(SPLIT * place): size for place, size in enumerate(sizes)}
+    doublings = {str(ITERATIONS_PER_SPLIT * place): size for place, size in enumerate(sizes)}
     return {"steps": steps, **_errors_along(models, parts, seed), "doublings": doublings}
 
 

@@ -17,11 +17,11 @@ from latentbits.papers.skeleton import Fitted, fitted, kept
 
 __all__ = [
     "ALTERED",
-    "BLOCK",
     "OURS",
     "PAPER",
     "RECIPES",
     "STATES",
+    "TRIALS_PER_BLOCK",
     "Setting",
     "Trace",
     "block",
@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 SIZE, N_BARS = 5, 10
-SIMILAR = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
-BLOCK = 50  # trials that are kept together
+SIMILAR_COSINE = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
+TRIALS_PER_BLOCK = 50  # trials that are kept together
 STATES: dict[str, Any] = {"max_active": 3, "n_candidates": 5}
 # what the library does otherwise, beside temperature and several starts
 OURS: dict[str, dict[str, Any]] = {
@@ -151,7 +151,7 @@ def starts_of(n_trials: int) -> Iterable[tuple[int, int]]:
     >>> list(starts_of(120))
     [(0, 50), (50, 50), (100, 20)]
     """
-    return ((first, min(BLOCK, n_trials - first)) for first in range(0, n_trials, BLOCK))
+    return ((first, min(TRIALS_PER_BLOCK, n_trials - first)) for first in range(0, n_trials, TRIALS_PER_BLOCK))
 
 
 def trials(folder: Path, setting: Setting, recipe: str) -> dict[str, list[float]]:
@@ -164,7 +164,7 @@ def trials(folder: Path, setting: Setting, recipe: str) -> dict[str, list[float]
 
 def is_recovered(found: Mapping[str, Sequence[float]]) -> np.ndarray:
     """Find in which trials every bar has a component to itself."""
-    return np.asarray(found["least_cosine"]) > SIMILAR
+    return np.asarray(found["least_cosine"]) > SIMILAR_COSINE
 
 
 def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     kept = is_recovered(found)
     sparseness, noise, drawn = (np.array(found[name]) for name in ("sparseness", "noise", "drawn"))
     about = sparseness - drawn
-    seconds = [x for i, x in enumerate(found["seconds"]) if i % BLOCK or len(kept) == 1]
+    seconds = [x for i, x in enumerate(found["seconds"]) if i % TRIALS_PER_BLOCK or len(kept) == 1]
     return {
         "n": len(kept),
         "recovered": int(kept.sum()),
@@ -199,5 +199,5 @@ def trace(toy: Bars, start: float, seed: int) -> Trace:
         np.asarray(model.sparseness_history_)[::2],
         np.asarray(model.noise_history_)[::2],
         np.asarray(model.components_history_)[::2, order],
-        least_cosine(model.components_, toy.components) > SIMILAR,
+        least_cosine(model.components_, toy.components) > SIMILAR_COSINE,
     )

@@ -18,15 +18,15 @@ from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
 __all__ = ["Plan", "reproduce", "trials"]
 
-STARTS = (5.0, 1.0)  # pi H, of figure 1 C
-ITERATIONS = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
+START_N_ACTIVE = (5.0, 1.0)  # pi H, of figure 1 C
+ITERATIONS_SHOWN = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
 HATEREN = "vanhateren_one"
-HALF = 0.5  # of their energy is shared by fields that count as similar
-ENOUGH = 100  # trials from which shares of them are held to ranges
+SIMILAR_ENERGY_SHARE = 0.5  # of their energy is shared by fields that count as similar
+ENOUGH_TRIALS = 100  # trials from which shares of them are held to ranges
 
 N_PAPER, N_OTHER, N_DEFAULT = 1000, 200, 100  # trials of the paper's recipe, as in the paper, and of the others
 N_EXACT = 500  # rows of which an iteration with gamma = H is held against exact EM
-TAKES = {"ours": 2, "default": 2}  # times as long as the others, about
+RELATIVE_SECONDS = {"ours": 2, "default": 2}  # times as long as the others, about
 OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
 
@@ -111,7 +111,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
         for recipe, n in setting.n_trials.items()
         for part in bars.starts_of(n)
     ]
-    longest_first = sorted(blocks, key=lambda one: -one[0] * one[-1] * TAKES.get(one[2], 1))
+    longest_first = sorted(blocks, key=lambda one: -one[0] * one[-1] * RELATIVE_SECONDS.get(one[2], 1))
     return [
         *(partial(bars.block, folder, *one) for one in longest_first),
         partial(accuracy.accuracy, folder, *plan.n_compared),
@@ -124,8 +124,8 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
 def _figure_1(run: Run) -> dict[str, Any]:
     run.say(f"bars, {run.plan.n_rows} rows: figure 1")
     toy = linear_bars(run.plan.n_rows, size=bars.SIZE, random_state=0)
-    traces = {f"from {start:g}": bars.trace(toy, start, seed=0) for start in STARTS}
-    run.draw("1", figures.figure_1(toy, traces, ITERATIONS))
+    traces = {f"from {start:g}": bars.trace(toy, start, seed=0) for start in START_N_ACTIVE}
+    run.draw("1", figures.figure_1(toy, traces, ITERATIONS_SHOWN))
     runs = {
         name: {"sparseness": one.sparseness.tolist(), "noise": one.noise.tolist(), "recovered": one.recovered}
         for name, one in traces.items()
@@ -169,14 +169,14 @@ def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
         measured[f"first_noise_{key}"] = averaged(found["first_noise"])
         if kept.any():
             measured |= {f"sparseness_{key}": averaged(sparseness[kept]), f"noise_{key}": averaged(noise[kept])}
-        if len(kept) >= ENOUGH:
+        if len(kept) >= ENOUGH_TRIALS:
             measured |= {
                 f"recovered_{key}": share_of(kept),
                 f"sparseness_spread_{key}": _deviation(sparseness[kept]),
                 f"noise_spread_{key}": _deviation(noise[kept]),
                 f"noise_spread_all_{key}": _deviation(noise),
             }
-        if len(other := one["recipes"].get("about", {}).get("noise", [])) >= ENOUGH:
+        if len(other := one["recipes"].get("about", {}).get("noise", [])) >= ENOUGH_TRIALS:
             measured |= {
                 f"recovered_new_{key}": share_of(bars.is_recovered(one["recipes"]["about"])),
                 f"noise_spread_all_new_{key}": _deviation(np.array(other)),
@@ -203,7 +203,7 @@ def _of_changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
             gains = [
                 1.0 * with_it - without[: len(with_it)] for with_it, without in pairs
             ]  # of the same rows and start
-            if sum(map(len, gains)) >= ENOUGH:
+            if sum(map(len, gains)) >= ENOUGH_TRIALS:
                 measured[f"{change}_{name}"] = averaged(np.concatenate(gains))
     return measured
 
@@ -216,7 +216,7 @@ def _of_ours(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
         if name in ("ours", "default")
     ]
     n = sum(map(len, missed))
-    return {"failures": share_of(np.concatenate(missed))} if n >= ENOUGH else {}
+    return {"failures": share_of(np.concatenate(missed))} if n >= ENOUGH_TRIALS else {}
 
 
 def _deviation(values: np.ndarray) -> Measured:
@@ -250,15 +250,15 @@ def _accuracy(run: Run) -> dict[str, Any]:
 def _costs(run: Run) -> dict[str, Any]:
     run.say("states and times")
     states = {str(gamma): accuracy.counted(gamma) for gamma in (2, 3, 4)}
-    slopes = {gamma: accuracy.exponent(accuracy.CANDIDATES, counts)[0] for gamma, counts in states.items()}
+    slopes = {gamma: accuracy.exponent(accuracy.N_CANDIDATES, counts)[0] for gamma, counts in states.items()}
     run.measured |= {f"states_{gamma}": Measured(slope) for gamma, slope in slopes.items()}
-    found = {"candidates": accuracy.CANDIDATES, "states": states, "exponents": slopes}
+    found = {"candidates": accuracy.N_CANDIDATES, "states": states, "exponents": slopes}
     if not run.plan.timed:
         return found
     seconds = accuracy.timed(run.out / "runs")
-    slope, error = accuracy.exponent(accuracy.CAUSES, seconds)
+    slope, error = accuracy.exponent(accuracy.N_CAUSES, seconds)
     run.measured["time_causes"] = Measured(slope, error, len(seconds))
-    return {**found, "causes": accuracy.CAUSES, "seconds": seconds, "exponent": slope, "error": error}
+    return {**found, "causes": accuracy.N_CAUSES, "seconds": seconds, "exponent": slope, "error": error}
 
 
 # --- natural images ---
@@ -326,7 +326,9 @@ def _of_images(
     measured |= {"images_sparseness_other": single(theirs[0]["sparseness"])}
     measured |= {"images_sparseness_ours": single(ours[0]["sparseness"])}
     many, few = (fields[fit.key].components for fit in setup.fits[:2])
-    measured["images_similar"] = share_of(images.likeness(few, many, (setup.side, setup.side)) ** 2 >= HALF)
+    measured["images_similar"] = share_of(
+        images.likeness(few, many, (setup.side, setup.side)) ** 2 >= SIMILAR_ENERGY_SHARE
+    )
     if found["nearest"] is None:
         return measured
     first, second, *_ = nearest = list(found["nearest"]["fits"].values())

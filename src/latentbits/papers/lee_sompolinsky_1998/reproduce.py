@@ -23,8 +23,8 @@ from latentbits.papers.skeleton import Part, Run, Say, kept, repeat, silent
 __all__ = ["Plan", "reproduce", "trials"]
 
 N_BUMP = 256
-UNITS = (0.1, 1.0)  # of x_i: standard deviations of their logarithms
-EXPLAINED = (1.0, 0.5)  # simulated data: the paper's model, and one in which half of each variance is noise
+UNIT_DEVIATIONS = (0.1, 1.0)  # of x_i: standard deviations of their logarithms
+EXPLAINED_SHARES = (1.0, 0.5)  # simulated data: the paper's model, and one in which half of each variance is noise
 
 
 class Plan(NamedTuple):
@@ -125,7 +125,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
         *(partial(_scored, out, "usps_twos", *one) for one in models),
         *(
             partial(_recovered, out, plan.n_simulated, share, seed)
-            for share in EXPLAINED
+            for share in EXPLAINED_SHARES
             for seed in range(plan.n_seeds)
         ),
     ]
@@ -153,7 +153,7 @@ def _bump(run: Run) -> dict[str, Any]:
         "fits": {name: fit.numbers for name, fit in fits.items()},
         "finite": [f"{size} shifts" for size in samples],
         "vectors": vectors(exact.model),
-        "rescaled": {str(spread): rescaled(exact.model, spread) for spread in UNITS},
+        "rescaled": {str(spread): rescaled(exact.model, spread) for spread in UNIT_DEVIATIONS},
         **_regenerated(exact, run.plan.n_drawn),
     }
     run.measured |= _of_bump(found)
@@ -185,7 +185,7 @@ def _of_bump(bump: Mapping[str, Any]) -> dict[str, float]:
         "bump_fourier": bump["vectors"]["off_fourier"],
         "bump_plane": bump["vectors"]["plane"],
         "rescaled_rank": max(one["rank"] for one in bump["rescaled"].values()),
-        "rescaled_change": bump["rescaled"][str(UNITS[0])]["change"],
+        "rescaled_change": bump["rescaled"][str(UNIT_DEVIATIONS[0])]["change"],
         "bump_regenerated": bump["are_bumps"],
         "bump_distinct": bump["distinct"],
     }
@@ -295,7 +295,7 @@ def _of_laws(laws: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _simulated(run: Run) -> list[dict[str, Any]]:
     found, plan = [], run.plan
-    for explained in EXPLAINED:
+    for explained in EXPLAINED_SHARES:
         run.say(f"{plan.n_seeds} simulated sets, {explained:.0%} of each variance shared")
         runs = [_recovered(run.out, plan.n_simulated, explained, seed) for seed in range(plan.n_seeds)]
         found.append({"explained": explained, "n_rows": plan.n_simulated, "runs": runs})

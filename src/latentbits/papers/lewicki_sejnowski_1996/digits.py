@@ -21,7 +21,7 @@ from latentbits.papers.skeleton import kept
 __all__ = ["SHAPE", "experiment", "name_of", "others", "split"]
 
 SHAPE = (8, 8)
-TEST_SIZE = 297  # of 1797 digits
+N_TEST_DIGITS = 297  # of 1797 digits
 N_MIXED = (16, 32)  # components of the mixtures beside it
 
 
@@ -29,7 +29,7 @@ def split(n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Split digits into rows to learn from, and others; fewer if `n_rows` of both together are asked for."""
     X = load_dataset("digits").X
     rows = np.random.default_rng(0).permutation(len(X))[:n_rows]
-    n_test = round(TEST_SIZE / len(X) * len(rows))
+    n_test = round(N_TEST_DIGITS / len(X) * len(rows))
     return X[rows[n_test:]], X[rows[:n_test]]
 
 

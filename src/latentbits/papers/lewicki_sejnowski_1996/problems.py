@@ -41,7 +41,7 @@ __all__ = [
 PROBABILITIES = (0.3, 0.15)  # of a line, as the caption has it; and of a pattern, which is ours
 # how images have patterns (`latentbits.data.toys.lines`), the nearest to the caption of figure 1 first
 LINES: dict[str, Literal["alone", "one", "any"]] = {"lines_alone": "alone", "lines_one": "one", "lines_any": "any"}
-N_TOLD = 500  # rows whose direction is told
+N_DIRECTION_ROWS = 500  # rows by which top units are judged to know the direction
 
 
 class Problem(NamedTuple):
@@ -93,8 +93,8 @@ def of_shifts(model: NoisyOrNetwork) -> Mapping[str, Any]:
     known = model.log_likelihoods(table.X)
     error = np.hypot(np.linalg.norm(table.chance * known.error), float(np.max(known.common_error))) / np.log(2)
     shifts = shifts_in(model)
-    told = rows_of("shifts", 0, N_TOLD)
-    assert isinstance(told, Shifter)
+    drawn = rows_of("shifts", 0, N_DIRECTION_ROWS)
+    assert isinstance(drawn, Shifter)
     return {
         "bits": table.bits_under(np.asarray(known.value)),
         "error": float(error),
@@ -104,7 +104,7 @@ def of_shifts(model: NoisyOrNetwork) -> Mapping[str, Any]:
         "n_dead": shifts.count("dead"),
         "overlap": overlap(model.weights_[1], shifts.kinds),
         **sides_of(model.weights_[1], shifts.kinds),
-        "direction": direction_told(model.transform(told.X, layer=2), told.direction),
+        "direction": direction_told(model.transform(drawn.X, layer=2), drawn.direction),
     }
 
 

@@ -20,24 +20,24 @@ from latentbits.papers.pages import Measured
 __all__ = ["area_under_curve", "bend", "divergence", "has_loop", "lines_apart", "near", "principal_angles",
            "prototypes_evident", "rounds", "rounds_from_prior", "told_by_place", "two_are_enough"]  # fmt: skip
 
-NODES = 21  # a dimension, for the divergence
-AT_ONCE = 16  # rows
-NEIGHBOURS = 15
-SMALLEST_LOOP = 2  # pixels: a hole of one is a gap in the ink
-SETTLED = 0.01  # nats of a row's bound
-MOST = 20  # rounds after which the bound of a row is at its end: no row of ours needed more than 5 to be that near
-ITERATIONS = 15  # of EM from the start; after 7 two rounds are enough for every row of the twos
-SOME = 200  # rows whose rounds are counted
+N_NODES = 21  # a dimension, for the divergence
+ROWS_AT_ONCE = 16
+N_NEIGHBOURS = 15
+SMALLEST_LOOP_PIXELS = 2  # a hole of one is a gap in the ink
+SETTLED_NATS = 0.01  # of a row's bound
+MOST_ROUNDS = 20  # after which the bound of a row is at its end: no row of ours needed more than 5
+N_ITERATIONS = 15  # of EM from the start; after 7 two rounds are enough for every row of the twos
+N_ROWS_COMPARED = 200  # rows whose rounds are counted
 
 
 def divergence(model: LatentTrait, X: np.ndarray) -> np.ndarray:
     """Compute the KL divergence of the approximate posterior (eqs. 6, 7) from the exact one of each row, in nats."""
     found, log_p = model.variational(X), model.score_samples(X)
-    rule = gauss_hermite(NODES, 2)
+    rule = gauss_hermite(N_NODES, 2)
     scale = np.linalg.cholesky(found.covariance)
     out = []
-    for first in range(0, len(X), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
+    for first in range(0, len(X), ROWS_AT_ONCE):
+        some = slice(first, first + ROWS_AT_ONCE)
         points = found.mean[some, None] + rule.nodes @ np.swapaxes(scale[some], 1, 2)
         logits = points @ model.components_ + model.intercept_
         log_joint = np.einsum("nkd,nd->nk", logits, X[some]) - np.logaddexp(0, logits).sum(2) - (points**2).sum(2) / 2
@@ -50,16 +50,16 @@ def divergence(model: LatentTrait, X: np.ndarray) -> np.ndarray:
 def two_are_enough(params: Params, X: np.ndarray) -> float:
     """Compute the share of rows for which two rounds are enough in an E-step of EM, in the iteration with fewest.
 
-    EM goes on for `ITERATIONS` from the parameters given, each E-step with two rounds, from the xi of the one before.
-    The first has no such xi, starts from N(0, I), and is not counted; of rows the first `SOME` are.
+    EM goes on for `N_ITERATIONS` from the parameters given, each E-step with two rounds, from the xi of the one before.
+    The first has no such xi, starts from N(0, I), and is not counted; of rows the first `N_ROWS_COMPARED` are.
     """
     t, w, b = X.astype(np.float64), np.asarray(params.weights), np.asarray(params.bias)
     xi, shares = _xi_of_prior(len(t), w, b), []
-    for _ in range(ITERATIONS):
+    for _ in range(N_ITERATIONS):
         for _ in range(2):
             xi, mean, covariance = _round(t, xi, w, b)
         w, b = equations.weights_and_biases(t, xi, mean, covariance)
-        shares.append(np.mean(rounds(t[:SOME], xi[:SOME], w, b) <= 2))
+        shares.append(np.mean(rounds(t[:N_ROWS_COMPARED], xi[:N_ROWS_COMPARED], w, b) <= 2))
     return float(min(shares))
 
 
@@ -70,12 +70,12 @@ def rounds_from_prior(params: Params, X: np.ndarray) -> np.ndarray:
 
 
 def rounds(t: np.ndarray, xi: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Count how often each row takes (6, 7) and (8) until its bound is within `SETTLED` of that after `MOST`."""
+    """Count how often each row takes (6, 7) and (8) until its bound is near that after `MOST_ROUNDS`."""
     bounds = []
-    for _ in range(MOST):
+    for _ in range(MOST_ROUNDS):
         xi, *_ = _round(t, xi, w, b)
         bounds.append(equations.bound(t, xi, w, b))
-    return 1 + np.argmax(np.array(bounds) >= bounds[-1] - SETTLED, axis=0)
+    return 1 + np.argmax(np.array(bounds) >= bounds[-1] - SETTLED_NATS, axis=0)
 
 
 def _round(t: np.ndarray, xi: np.ndarray, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -133,7 +133,7 @@ def has_loop(X: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
         parts, n = ndimage.label(np.pad(image == 0, 1, constant_values=True))  # ink may touch at corners only
         sizes = np.bincount(parts.ravel(), minlength=n + 1)[1:]
         sizes[parts[0, 0] - 1] = 0
-        found.append(bool((sizes >= SMALLEST_LOOP).any()))
+        found.append(bool((sizes >= SMALLEST_LOOP_PIXELS).any()))
     return np.array(found)
 
 
@@ -141,7 +141,7 @@ def near(means: np.ndarray, flags: np.ndarray) -> np.ndarray:
     """Compute the share of flagged rows among the nearest neighbours of each row on the map, itself left out."""
     distance = np.square(means[:, None] - means).sum(2)
     np.fill_diagonal(distance, np.inf)
-    return flags[np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]].mean(1)
+    return flags[np.argsort(distance, axis=1, kind="stable")[:, :N_NEIGHBOURS]].mean(1)
 
 
 def area_under_curve(score: np.ndarray, flags: np.ndarray) -> Measured:

@@ -40,7 +40,7 @@ __all__ = [
 
 N_SAMPLES = 500  # L of eq. 3
 MOST_ITERATIONS = 2000
-REACH = 7.0  # of the grid for the exact error; beyond lie 2e-11 of the prior
+REACH_DEVIATIONS = 7.0  # of the grid for the exact error; beyond lie 2e-11 of the prior
 POINTS_AT_ONCE = 2048
 
 
@@ -205,8 +205,8 @@ def exact_error(params: Params, X: np.ndarray, step: float = 0.05) -> float:
     It is exact to all digits shown while posteriors are wider than a step, and off by some thousandths where weights
     have run away and P(bit | x) jumps between two points.
     """
-    points, log_prior = equations.grid(2, step, REACH)
-    near = np.square(points).sum(axis=1) <= REACH**2
+    points, log_prior = equations.grid(2, step, REACH_DEVIATIONS)
+    near = np.square(points).sum(axis=1) <= REACH_DEVIATIONS**2
     points, log_prior = points[near], log_prior[near]
     rows, counts = np.unique(X, axis=0, return_counts=True)
     values, (w, b) = rows.astype(np.float64), _weights_and_biases(params)

@@ -29,7 +29,7 @@ from latentbits.papers.tipping_1998.fits import (
 from latentbits.papers.tipping_1998.trials import (
     FLIPS,
     QUICK,
-    WEAK,
+    WEAK_PRIOR_DEVIATION,
     Plan,
     all_trials,
     of_maps,
@@ -41,7 +41,7 @@ from latentbits.papers.tipping_1998.trials import (
 
 __all__ = ["reproduce", "trials"]
 
-SETTLED = 0.01  # nats per row: to this the paper prints errors
+SETTLED_NATS = 0.01  # nats per row: to this the paper prints errors
 OF_CLUSTERS = ("prototypes", "stands_out")  # what a trial finds in the clusters themselves, before any fit
 
 
@@ -167,12 +167,12 @@ def _first_below(line: Mapping[str, list[float]], goal: float) -> float | None:
 
 
 def _settled(line: Mapping[str, list[float]]) -> float:
-    """Find when a curve of figure 3 comes within `SETTLED` of its end for good, by straight lines between its points.
+    """Find when a curve of figure 3 comes within `SETTLED_NATS` of its end for good, by lines between its points.
 
     >>> round(_settled({"cpu_seconds": [1.0, 2.0, 4.0], "error": [5.04, 5.02, 5.0]}), 6)
     3.0
     """
-    above = np.array(line["error"]) - line["error"][-1] - SETTLED
+    above = np.array(line["error"]) - line["error"][-1] - SETTLED_NATS
     times, last = line["cpu_seconds"], int(np.flatnonzero(above > 0).max(initial=-1))
     if last < 0:
         return times[0]
@@ -338,5 +338,5 @@ def _draw(
 
 def _draw_maps(run: Run, twos: Twos) -> None:
     """Draw the conclusion's several maps: a mixture of two, of all rows."""
-    model = TraitMaps(2, 2, method="variational", weight_prior=WEAK, random_state=0, tol=run.plan.tol)
+    model = TraitMaps(2, 2, method="variational", weight_prior=WEAK_PRIOR_DEVIATION, random_state=0, tol=run.plan.tol)
     run.draw("maps", figures.several_maps(fitted(model, twos.X).model, twos.X, twos.image_shape, twos.title), "maps")

@@ -32,8 +32,8 @@ from latentbits.papers.tipping_1998.fits import (
 __all__ = ["FLIPS", "QUICK", "Plan", "all_trials", "of_maps", "of_pixels", "of_set", "of_start", "principal"]
 
 FLIPS = (0.05, 0.15)
-SOME = 200  # rows whose posteriors are compared
-WEAK = 3.0  # standard deviation of the weights of maps that are held to unseen rows
+N_ROWS_COMPARED = 200  # rows whose posteriors are compared
+WEAK_PRIOR_DEVIATION = 3.0  # standard deviation of the weights of maps that are held to unseen rows
 
 
 class Plan(NamedTuple):
@@ -116,7 +116,7 @@ def of_set(out: Path, plan: Plan, flip: float, seed: int) -> dict[str, Any]:
         found["prototypes"], found["stands_out"] = claims.prototypes_evident(toy)
         return found
 
-    return kept(out / "runs", f"set_{flip}_{seed}", compute, [plan.n_per_prototype, plan.tol, claims.ITERATIONS])
+    return kept(out / "runs", f"set_{flip}_{seed}", compute, [plan.n_per_prototype, plan.tol, claims.N_ITERATIONS])
 
 
 def _errors(result: FitResult, X: np.ndarray) -> dict[str, float]:
@@ -133,12 +133,12 @@ def _posteriors(start: Params, result: FitResult, X: np.ndarray) -> dict[str, fl
     return {
         "divergence": _divergence(result, X),
         "rounds": claims.two_are_enough(start, X),
-        "rounds_cold": float(np.median(claims.rounds_from_prior(result.params, X[:SOME]))),
+        "rounds_cold": float(np.median(claims.rounds_from_prior(result.params, X[:N_ROWS_COMPARED]))),
     }
 
 
 def _divergence(result: FitResult, X: np.ndarray) -> float:
-    return float(np.median(claims.divergence(estimator_of(result, X.shape[1]), X[:SOME])))
+    return float(np.median(claims.divergence(estimator_of(result, X.shape[1]), X[:N_ROWS_COMPARED])))
 
 
 def _separation(result: FitResult, toy: Prototypes, variational: bool) -> float:
@@ -183,7 +183,7 @@ def of_start(out: Path, plan: Plan, digits: str, seed: int) -> dict[str, Any]:
                 found[name] |= {"bend": claims.bend(means), "loop": loop.value, "loop_error": loop.error}
         return found
 
-    return kept(out / "runs", f"start_{seed}", compute, [digits, plan.n_digits, plan.tol, claims.ITERATIONS])
+    return kept(out / "runs", f"start_{seed}", compute, [digits, plan.n_digits, plan.tol, claims.N_ITERATIONS])
 
 
 def of_pixels(out: Path, plan: Plan, digits: str, n_pixels: int, seed: int) -> float:
@@ -206,7 +206,9 @@ def of_maps(out: Path, plan: Plan, digits: str, n_maps: int, seed: int) -> dict[
         twos = _twos(digits, plan)
         n = min(twos.n_train, round(0.8 * len(twos.X)))
         new = partial(TraitMaps, n_maps) if n_maps > 1 else LatentTrait
-        model = new(n_components=2, method="variational", weight_prior=WEAK, random_state=seed, tol=plan.tol)
+        model = new(
+            n_components=2, method="variational", weight_prior=WEAK_PRIOR_DEVIATION, random_state=seed, tol=plan.tol
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(twos.X[:n])

@@ -263,7 +263,7 @@ def test_figures_of_natural_images_are_small_enough_to_be_kept(tmp_path):
     for n in (700, 200):
         drawn = figures.figure_2(images.Fields(W[:n], summarize_fields(W[:n], (26, 26)), course, course), images.FULL)
         (picture, _) = pages.save(drawn, tmp_path, f"figure_{n}")
-        assert len(summary._smaller(tmp_path / picture)) < 0.8 * summary.LARGEST
+        assert len(summary._smaller(tmp_path / picture)) < 0.8 * summary.LARGEST_FIGURE_BYTES
 
 
 # --- files ---

@@ -37,7 +37,7 @@ def tiny(tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(henniges, "QUICK", TINY)
-        patch.setattr(henniges, "STARTS", (5.0,))  # each is compiled
+        patch.setattr(henniges, "START_N_ACTIVE", (5.0,))  # each is compiled
         patch.setattr(images, "load_dataset", lambda name: SimpleNamespace(X=stripes))
         results = henniges.reproduce(out, quick=True, say=said.append)
     return SimpleNamespace(results=results, out=out, said=said)

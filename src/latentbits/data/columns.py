@@ -209,7 +209,7 @@ def refusal(
     odd
         The columns.
     taken
-        Those that would be labels.
+        Columns that would be labels.
     of_marks
         What to do about marks of missing cells.
 

@@ -103,7 +103,7 @@ def find_header(
     first
         The cells of the first line.
     below
-        Those of some lines that follow.
+        Cells of some lines that follow.
     value_of
         What a cell is worth: NaN if it is missing, None if it is no number.
     forced

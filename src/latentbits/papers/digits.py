@@ -40,7 +40,7 @@ def load_or_stand_in(which: str, wanted: str, words: str, notes: list[str]) -> t
         `wanted`, for which the digits of scikit-learn stand in where it cannot be had, "bundled" for these at once, or
         "none".
     words
-        What the digits are.
+        Name of the digits in messages.
     notes
         Gets a line where something is not as it should be.
     """

@@ -1,4 +1,4 @@
-"""What the papers share: tables in Markdown, findings and their verdicts, the machine, files."""
+"""Parts that the papers share: tables in Markdown, findings and their verdicts, the machine, files."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def page(
     body: Sequence[str],
     shown: Sequence[str],
 ) -> str:
-    """Write a page in Markdown: head, findings, what is the paper's alone, figures, and the machine."""
+    """Write a page in Markdown: head, findings, what the paper alone has, figures, and the machine."""
     parts = [
         *head(title, quick, results, expected),
         "## Do the paper's findings hold?",

@@ -1,4 +1,4 @@
-"""What repeating any paper is: its parts, one after the other; what they found, drew and measured, judged and written.
+"""Skeleton of any paper: its parts, one after the other; what they found, drew and measured, judged and written.
 
 A paper has a `Plan` of how much is done, and parts: functions of a `Run` that give what ``results.json`` holds.
 """
@@ -112,7 +112,7 @@ def kept(folder: Path, name: str, compute: Callable[[], Any], asked: Any = ()) -
     Parameters
     ----------
     folder
-        As a rule ``run.out / "runs"``; made if need be.
+        Mostly ``run.out / "runs"``; made if need be.
     name
         Of the experiment, with its seed where it has one; letters that a file may have.
     compute

@@ -1,4 +1,4 @@
-"""What is claimed, as numbers of our runs: the names are those of ``expected.json``."""
+"""Claims as numbers of our runs: the names are those of ``expected.json``."""
 
 from __future__ import annotations
 

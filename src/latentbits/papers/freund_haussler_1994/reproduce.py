@@ -128,7 +128,7 @@ def reproduce(
     Parameters
     ----------
     out, quick, say
-        As there; quick has fewer rows, epochs, units and seeds.
+        The same as there; quick has fewer rows, epochs, units and seeds.
     digits
         "usps" (scikit-learn's 8 x 8 digits stand in where they cannot be had, and all output says so), "bundled" for
         these at once, or "none".

@@ -1,4 +1,4 @@
-"""What the paper proves, as numbers.
+"""Theorems of the paper as numbers.
 
 Universality (2.5), the two kinds of machines (2.6), a mixture where one unit is on (3.0.1), the rule for orthogonal
 weights (3.1), and projections (appendix A).

@@ -48,13 +48,13 @@ class Setup(NamedTuple):
     Attributes
     ----------
     side
-        Of a patch, in pixels.
+        Width and height of a patch in pixels.
     n_patches
         N.
     fits
         The first two are drawn, the paper's and one with fewer causes; then the same two by our recipe.
     nearest
-        Those of an image of the paper's collection, at its scale: its own first, one with fewer causes, others.
+        Fits to an image of the paper's collection, at its scale: its own first, one with fewer causes, others.
     cut, max_iter
         Iterations: all patches before the first of `cut`, N_cut of them from the second on.
     """

@@ -81,7 +81,7 @@ def reproduce(
     Parameters
     ----------
     out, quick, say
-        As there; quick has few trials, and few small patches.
+        The same as there; quick has few trials, and few small patches.
     natural
         The set of natural images, by its name for `load_dataset`, or "none"; left out with a note where it cannot be
         had.

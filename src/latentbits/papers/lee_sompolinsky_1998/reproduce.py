@@ -99,7 +99,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
     Parameters
     ----------
     out, quick, say
-        As there; quick has smaller samples, and fewer sizes and seeds.
+        The same as there; quick has smaller samples, and fewer sizes and seeds.
     digits
         "usps_twos" (scikit-learn's 8 x 8 twos stand in where it cannot be had, and all output says so), "bundled" for
         these at once, or "none".

@@ -1,4 +1,4 @@
-"""What section 3 says of Gibbs sampling, measured of a lines network, where posteriors can be summed."""
+"""Claims of section 3 about Gibbs sampling, measured of a lines network, where posteriors can be summed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a learned network has found: which lines, which patterns of lines, which shifts; and the bits that are needed.
+"""Findings in a learned network: which lines, which patterns of lines, which shifts; and the bits that are needed.
 
 All are functions of arrays: f = 1 - exp(-w), the frequency of a child given one cause, is what decides.
 """

@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     n_rows
         Rows that each is learned from.
     problems, recipes
-        Those of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`).
+        Problems of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`).
     digits, digit_settings, n_digits
         Sizes of the networks of digits, how they are learned, and from how many digits (None: all).
     """
@@ -71,7 +71,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int
     Parameters
     ----------
     out, quick, say
-        As there; quick has few runs, and small ones.
+        The same as there; quick has few runs, and small ones.
     n_seeds
         Runs of each experiment; None takes 20 or 40, and quick 1.
     """

@@ -1,4 +1,4 @@
-"""What the paper says in words, as numbers: its posteriors, clusters, loops, a horseshoe, principal components."""
+"""Words of the paper as numbers: its posteriors, clusters, loops, a horseshoe, principal components."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
     Parameters
     ----------
     out, quick, say
-        As there; quick has fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms.
+        The same as there; quick has fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms.
     digits
         "usps_twos" (scikit-learn's 8 x 8 twos stand in where it cannot be had, and all output says so), "bundled" for
         these at once, or "none".

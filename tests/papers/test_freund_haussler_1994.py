@@ -278,7 +278,7 @@ def test_digits(small):
 @pytest.mark.slow("fits of the small digits")
 def test_curves_end_where_the_fits_do(small):
     mixture, pursuit = small.curves.values()
-    assert pursuit["steps"] == [usps.EM_STEPS, usps.EM_STEPS * len(small.seed["vectors"]["pursuit"])]
+    assert pursuit["steps"] == [usps.N_EM_STEPS, usps.N_EM_STEPS * len(small.seed["vectors"]["pursuit"])]
     for place, part in enumerate(("train", "test")):
         for measure in usps.MEASURES:
             last = pursuit[measure][place][-1]

@@ -37,7 +37,7 @@ def tiny(tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(henniges, "QUICK", TINY)
-        patch.setattr(henniges, "STARTS", (5.0,))  # each is compiled
+        patch.setattr(henniges, "START_N_ACTIVE", (5.0,))  # each is compiled
         patch.setattr(images, "load_dataset", lambda name: SimpleNamespace(X=stripes))
         results = henniges.reproduce(out, quick=True, say=said.append)
     return SimpleNamespace(results=results, out=out, said=said)
@@ -49,14 +49,14 @@ def tiny(tmp_path_factory):
 def test_bars_are_found_where_each_has_a_component_of_its_own():
     truth = linear_bars(1, random_state=0).components
     shuffled = truth[::-1] + np.random.default_rng(0).normal(size=truth.shape)
-    assert bars.least_cosine(shuffled, truth) > bars.SIMILAR
+    assert bars.least_cosine(shuffled, truth) > bars.SIMILAR_COSINE
     merged = truth.copy()
     merged[0] = merged[1] = truth[0] + truth[1]
     assert bars.least_cosine(merged, truth) == -1
-    assert bars.least_cosine(-truth, truth) < bars.SIMILAR  # a negative bar is no bar
+    assert bars.least_cosine(-truth, truth) < bars.SIMILAR_COSINE  # a negative bar is no bar
     lost = truth.copy()
     lost[3] = 0
-    assert bars.least_cosine(lost, truth) < bars.SIMILAR
+    assert bars.least_cosine(lost, truth) < bars.SIMILAR_COSINE
     found = {"least_cosine": [0.99, -1.0, 0.5]}
     assert bars.is_recovered(found).tolist() == [True, False, False]
 
@@ -124,7 +124,7 @@ def test_what_a_change_does_is_counted_trial_by_trial():
         numbers = {name: [2.0] * len(flags) for name in ("sparseness", "noise", "first_noise", "seconds", "drawn")}
         return {"least_cosine": [0.99 if flag else 0.5 for flag in flags], **numbers}
 
-    n = henniges.ENOUGH
+    n = henniges.ENOUGH_TRIALS
     half = [i % 2 == 0 for i in range(n)]
     recipes = {"paper": recipe([True] * n * 2), "noise": recipe(half)}
     found = henniges._of_changes({"a": {"recipes": recipes}})
@@ -149,9 +149,9 @@ def test_truncated_expectations_are_those_of_the_equations(monkeypatch):
     ]
     monkeypatch.setattr(accuracy, "linear_bars", lambda *args, **more: toy)
     found = accuracy._accuracy(30, 0, 3)
-    assert found["close"] == np.mean(np.array(off) < accuracy.CLOSE)
+    assert found["close"] == np.mean(np.array(off) < accuracy.CLOSE_ERROR)
     order = np.argsort([-few.log_evidence for few in slow[0]])[: round(30 * 0.8791)]
-    assert found["close_within"] == np.mean(np.array(off)[order] < accuracy.CLOSE)
+    assert found["close_within"] == np.mean(np.array(off)[order] < accuracy.CLOSE_ERROR)
     assert 0 < found["close"] < 1
 
 
@@ -165,8 +165,8 @@ def test_an_iteration_with_gamma_of_all_causes_is_one_of_exact_em(monkeypatch):
 def test_states_are_counted_by_the_binomial_numbers():
     for gamma in (2, 3, 4):
         counts = accuracy.counted(gamma)
-        assert counts == [sum(comb(n, k) for k in range(gamma + 1)) for n in accuracy.CANDIDATES]
-        assert gamma - 0.4 < accuracy.exponent(accuracy.CANDIDATES, counts)[0] < gamma
+        assert counts == [sum(comb(n, k) for k in range(gamma + 1)) for n in accuracy.N_CANDIDATES]
+        assert gamma - 0.4 < accuracy.exponent(accuracy.N_CANDIDATES, counts)[0] < gamma
 
 
 @pytest.mark.slow("times of several sizes")
@@ -263,7 +263,7 @@ def test_figures_of_natural_images_are_small_enough_to_be_kept(tmp_path):
     for n in (700, 200):
         drawn = figures.figure_2(images.Fields(W[:n], summarize_fields(W[:n], (26, 26)), course, course), images.FULL)
         (picture, _) = pages.save(drawn, tmp_path, f"figure_{n}")
-        assert len(summary._smaller(tmp_path / picture)) < 0.8 * summary.LARGEST
+        assert len(summary._smaller(tmp_path / picture)) < 0.8 * summary.LARGEST_FIGURE_BYTES
 
 
 # --- files ---
@@ -295,7 +295,7 @@ def test_every_finding_is_measured():
     """Keys of expected.json are those of the experiments."""
     numbers = ("sparseness", "noise", "first_noise", "seconds", "drawn")
     recipe = {"least_cosine": [0.99] * 3, **{name: [1.9, 2.0, 2.1] for name in numbers}}
-    recipe = {name: henniges.ENOUGH // 3 * values + values for name, values in recipe.items()}
+    recipe = {name: henniges.ENOUGH_TRIALS // 3 * values + values for name, values in recipe.items()}
     table = {one.key: {"recipes": dict.fromkeys(one.n_trials, recipe)} for one in henniges.Plan().settings}
     measures = {"n_globular": 9, "selectivity": 0.8, "localisation": 0.5, "sparseness": 7.0}
     patches = {"fits": {one.key: {**one._asdict(), **measures} for one in images.FULL.fits}, "full_scale": True}

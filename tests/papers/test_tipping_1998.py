@@ -90,15 +90,15 @@ def test_rounds_of_the_variational_posterior():
     xi, bounds = equations.xi_of(np.zeros((8, 2)), np.tile(np.eye(2), (8, 1, 1)), w, b), []
     found = claims.rounds_from_prior(SimpleNamespace(weights=w, bias=b), t)
     np.testing.assert_array_equal(found, claims.rounds(t, xi, w, b))
-    for _ in range(claims.MOST):
+    for _ in range(claims.MOST_ROUNDS):
         covariance = equations.covariances(xi, w)
         xi = equations.xi_of(equations.means(t, xi, w, b, covariance), covariance, w, b)
         bounds.append(equations.bound(t, xi, w, b))
     away = bounds[-1] - np.array(bounds)
     assert found.max() > 1
-    assert np.all(away[found - 1, range(8)] <= claims.SETTLED)
+    assert np.all(away[found - 1, range(8)] <= claims.SETTLED_NATS)
     late = found > 1
-    assert np.all(away[found - 2, range(8)][late] > claims.SETTLED)
+    assert np.all(away[found - 2, range(8)][late] > claims.SETTLED_NATS)
     assert set(claims.rounds(t, xi, w, b)) == {1}
     assert np.mean(found <= 2) < 1
     assert 0 <= claims.two_are_enough(SimpleNamespace(weights=w, bias=b), np.tile(t, (5, 1))) <= 1

@@ -57,7 +57,7 @@ def members(path: Path) -> dict[str, Member]:
 
 
 def _header(file: IO[bytes]) -> Member | None:
-    """Shape and type by the header of an array; None for what is no array, or of a version that is not for numbers."""
+    """Read shape and type from an array's header; None for what is no array, or of a version not meant for numbers."""
     versions = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         shape, _, dtype = versions[np.lib.format.read_magic(file)](file)
@@ -97,7 +97,7 @@ def packed_width(values: Member, beside: Mapping[str, np.ndarray]) -> int | None
 
 
 def unmarked_packing(values: np.ndarray, beside: Mapping[str, np.ndarray]) -> int | None:
-    """The number of columns that these bytes may have been packed from, where they are no bits and no mark says it."""
+    """Find how many columns these bytes may have been packed from, where they are no bits and no mark says it."""
     if values.dtype != np.uint8 or values.ndim != 2 or not values.size or values.max() <= 1:
         return None
     width = _fitting_width(_notes(beside), values.shape[1])

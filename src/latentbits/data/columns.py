@@ -52,7 +52,7 @@ class ColumnsError(DataError):
     conditions, hints
         What `labels` and `missing` would settle them under; and what else they may be, in sentences.
     labels, missing
-        What a reader could be told.
+        What a reader could be given.
     """
 
     def __init__(self, message: str, what: str = "", odd: Sequence[Odd] = (), taken: Sequence[Odd] = ()) -> None:
@@ -146,7 +146,7 @@ def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
 def of_words(
     label: str, called: str, cells: Iterable[str], what: str = "text", value_of: Callable[[str], float | None] = worth
 ) -> Odd:
-    """A column of which not all cells are numbers, by those that are not missing; `value_of` is what a cell is worth.
+    """Describe a column of which not all cells are numbers, by those that are not missing; `value_of` parses a cell.
 
     >>> of_words("site", "site", ["north", "south", "north"]).use, of_words("q", "q", ["1", "0", "1", "unknown"]).others
     ('label', ('unknown',))
@@ -162,7 +162,7 @@ def of_words(
 
 
 def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True) -> Settled:
-    """Which columns are labels, and which must be explained; numbers that are neither stay in the table.
+    """Decide which columns are labels, and which must be explained; numbers that are neither stay in the table.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True) -> S
 
 
 def taken_as_labels(labels: Sequence[Odd]) -> str:
-    """Which columns were taken as labels, in a line.
+    """Say in a line which columns were taken as labels.
 
     >>> taken_as_labels([of_words("site", "site", ["north"]), of_numbers("depth", "depth", np.arange(10.0))])
     'taken as labels, since they are no bits: site (text), depth (numbers)'
@@ -200,7 +200,7 @@ def taken_as_labels(labels: Sequence[Odd]) -> str:
 def refusal(
     where: str, odd: Sequence[Odd], taken: Sequence[Odd] = (), of_marks: str = "say missing={marks!r}"
 ) -> ColumnsError:
-    """The error of columns that hold no bits: all of them, and what may be done.
+    """Make the error of columns that hold no bits: all of them, and what may be done.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def refusal(
     odd
         The columns.
     taken
-        Those that would be labels.
+        Columns that would be labels.
     of_marks
         What to do about marks of missing cells.
 
@@ -226,7 +226,7 @@ def refusal(
 
 
 def _complaint(where: str, odd: Sequence[Odd]) -> str:
-    """Which columns hold no bits, in a sentence."""
+    """Say in a sentence which columns hold no bits."""
     lacking = "bits" if any(one.what == "numbers" for one in odd) else "numbers"
     return (
         f"{where}columns that hold no {lacking}: {listed([f'{one.called} ({_of(one)})' for one in odd], MOST_NAMED)}."
@@ -244,7 +244,7 @@ def _labels(odd: Sequence[Odd]) -> list[str]:
 
 
 def _conditions(odd: Sequence[Odd]) -> dict[str, str]:
-    """Under which conditions marks are to be named, and columns as labels."""
+    """Say under which conditions marks are to be named, and columns as labels."""
     found = {}
     if marks := _marks(odd):
         found["missing"] = (
@@ -280,7 +280,7 @@ def _hints(odd: Sequence[Odd]) -> list[str]:
 
 
 def all_words(odd: Sequence[Odd]) -> list[Odd]:
-    """Columns of a table that has no others: they cannot all be labels.
+    """Make the error of a table that has columns of words alone: they cannot all be labels.
 
     >>> [one.use for one in all_words([of_words("q", "q", ["1", "0", "n/a"]), of_words("r", "r", ["on", "off"])])]
     ['marks', 'words']

@@ -163,7 +163,7 @@ def array_digest(codes: np.ndarray) -> str:
 
 
 def _assemble(name: str, entry: Mapping[str, Any], raw: _Raw) -> Dataset:
-    """From integer codes to what users get."""
+    """Turn integer codes into what users get."""
     codes = np.concatenate(list(raw.parts.values()))
     scale, missing = entry.get("scale"), entry.get("missing")
     if scale is not None:
@@ -294,7 +294,7 @@ def _load_download(name: str, entry: Mapping[str, Any]) -> _Raw:
 
 
 def _fetch(name: str, entry: Mapping[str, Any], part: str) -> Path:
-    """One file of a set, from the cache or the network."""
+    """Get one file of a set, from the cache or the network."""
     import pooch
 
     url, sha256 = entry["files"][part]

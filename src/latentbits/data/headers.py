@@ -34,7 +34,7 @@ class Header(NamedTuple):
 
 
 def default_names(cells: Sequence[str]) -> bool:
-    """Whether these are pandas' names for columns that were given none.
+    """Judge whether these are pandas' names for columns that were given none.
 
     >>> default_names(["0", "1", "2"]), default_names(["0.0", "1.0"])
     (True, False)
@@ -43,7 +43,7 @@ def default_names(cells: Sequence[str]) -> bool:
 
 
 def could_be_names(cells: Sequence[str]) -> bool:
-    """Whether a line of numbers could be a header: pandas' names, or an empty cell before different whole numbers.
+    """Judge whether a line of numbers could be a header: pandas' names, or an empty cell before different integers.
 
     >>> could_be_names(["", "3", "7"]), could_be_names(["", "1", "1"]), could_be_names(["1", "0"])
     (True, False, False)
@@ -70,7 +70,7 @@ def first_doubled(names: Sequence[str]) -> str | None:
 def words_of_a_row(
     first: Sequence[str], below: Sequence[Sequence[str]], value_of: Callable[[str], float | None]
 ) -> set[int]:
-    """Columns of words, where the first line is a row like those below: words in the same places, and else numbers.
+    """Find columns of words where the first line is a row like those below: words in the same places, and else numbers.
 
     Different whole numbers are taken for names, unless they are bits.
 
@@ -103,7 +103,7 @@ def find_header(
     first
         The cells of the first line.
     below
-        Those of some lines that follow.
+        Cells of some lines that follow.
     value_of
         What a cell is worth: NaN if it is missing, None if it is no number.
     forced
@@ -132,7 +132,7 @@ def find_header(
 def _below_an_empty_cell(
     first: Sequence[str], body: Sequence[Sequence[str]], value_of: Callable[[str], float | None]
 ) -> Header:
-    """Numbers after an empty cell: names over an index, or a row whose first number is missing."""
+    """Judge numbers after an empty cell: names over an index, or a row whose first number is missing."""
     index = [row[0] for row in body]
     default = default_names(first[1:])
     counts = any(index == [str(i + start) for i in range(len(index))] for start in (0, 1))
@@ -151,7 +151,7 @@ def _below_an_empty_cell(
 def _below_a_count(
     first: Sequence[str], body: Sequence[Sequence[str]], value_of: Callable[[str], float | None]
 ) -> Header:
-    """0, 1, 2, ... in the first line: pandas' names, or a row."""
+    """Judge 0, 1, 2, ... in the first line: pandas' names, or a row."""
     width = len(first)
     cells = [[(cell, value_of(cell)) for cell in column] for column in zip(*body, strict=True)]
     present = [[(cell, value) for cell, value in column if value == value and value is not None] for column in cells]

@@ -104,7 +104,7 @@ def _write(zarr: Any, folder: Path, blocks: Iterable[Any]) -> None:
 
 
 def _bits(block: np.ndarray, first_row: int) -> np.ndarray:
-    """A block as booleans; anything but bits is an error, and so is what is missing, for which there is no room."""
+    """Convert a block to booleans; refuse anything but bits, also what is missing, for which there is no room."""
     if block.ndim != 2:
         raise DataError(f"a block of rows must be 2-dimensional, found {block.ndim} dimensions")
     if block.dtype == bool:

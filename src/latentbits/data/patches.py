@@ -274,7 +274,7 @@ def clamp_brightest(image: np.ndarray, share: float = 0.02) -> np.ndarray:
     ----------
     image : (height, width) array, or (m, height, width), each image by itself
     share : float
-        Of the pixels, at least 0 and below 1.
+        Share of the pixels, at least 0 and below 1.
 
     Examples
     --------

@@ -172,7 +172,7 @@ def read(
 
 @contextmanager
 def reading(path: Path, suffix: str) -> Iterator[None]:
-    """Errors of a broken file, of which each library has its own (and some say little), as one that names the file."""
+    """Turn errors of a broken file, other ones in each library (and some say little), into one that names the file."""
     try:
         yield
     except LatentBitsError:
@@ -256,7 +256,7 @@ def _narrow(path: Path, values: np.ndarray, missing: Sequence[float] = ()) -> np
 
 
 def _rounded(values: np.ndarray, kind: type[np.floating]) -> np.ndarray:
-    """Which numbers are others in another floating-point type; digits of longdouble beyond float64 do not count."""
+    """Find which numbers are others in another floating-point type; longdouble's digits beyond float64 do not count."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = values.astype(kind)
         if values.dtype.kind in "bf":
@@ -315,7 +315,7 @@ class ParquetColumns(NamedTuple):
 
 
 def parquet_columns(path: Path, schema: Any, labels: Sequence[str | int], keep_text: bool = False) -> ParquetColumns:
-    """Which columns hold the table; complains of those that hold no numbers, unless they are to be kept."""
+    """Find which columns hold the table; complain of those that hold no numbers, unless they are to be kept."""
     pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
     names = tuple(map(str, schema.names))
     if doubled := first_doubled(names):
@@ -472,7 +472,7 @@ def _read_h5ad(path: Path, missing: Sequence[str]) -> Table:
 
 
 def _check_h5ad_claim(path: Path) -> None:
-    """An HDF5 file may claim arrays of any size without holding them; anndata reads them all."""
+    """Check the sizes that an HDF5 file claims: it can name arrays without holding them, and anndata reads them all."""
     h5py = import_extra("h5py", extra="tables", purpose="reading h5ad")
     total = 0
 

@@ -141,7 +141,7 @@ def _ordered(part: RowFile, order: list[int]) -> RowFile:
 
 @contextmanager
 def _named(part: RowFile, rows: str) -> Iterator[None]:
-    """Errors say which rows of which file could not be read: each library has its own, and some say little."""
+    """Say which rows of which file could not be read: each library has other errors, and some say little."""
     try:
         yield
     except LatentBitsError:
@@ -151,7 +151,7 @@ def _named(part: RowFile, rows: str) -> Iterator[None]:
 
 
 def are_paths(X: Any) -> bool:
-    """Whether this is the path of a file, or a list of some.
+    """Judge whether this is the path of a file, or a list of some.
 
     >>> are_paths("rows-*.npy"), are_paths([Path("a.npy"), "b.npy"]), are_paths([[0, 1]]), are_paths([])
     (True, True, False, False)

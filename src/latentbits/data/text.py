@@ -27,7 +27,7 @@ QUOTED = re.compile(r'"((?:[^"\\]|\\.|"")*)"(?=\s|$)|(\S+)')  # a cell between b
 
 
 def is_text(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is read as delimited text, by its name.
+    """Judge by its name whether a file is read as delimited text.
 
     >>> is_text("x.csv"), is_text("x.csv.gz"), is_text("x.npy")
     (True, True, False)
@@ -183,7 +183,7 @@ def _odd(j: int, names: Sequence[str] | None, cells: Sequence[str], worth: _Wort
 def _refusal(
     path: Path, wrong: dict[int, _Place], odd: Sequence[Odd], names: Sequence[str] | None, worth: _Worth
 ) -> ColumnsError:
-    """The error of all cells that are no numbers, which says of each column where the first is."""
+    """Make the error of all cells that are no numbers, which says of each column where the first is."""
     if len(wrong) > 1:
         return refusal(f"{path}, from line {min(place.line for place in wrong.values())} on: ", odd)
     ((j, (line, row, cell)),) = wrong.items()
@@ -288,12 +288,12 @@ def _check_header(path: Path, line: int, names: Sequence[str]) -> None:
 
 
 def _is_position(label: str | int) -> bool:
-    """Whether a label may be the number of a column; other digits than ours ('²') are names."""
+    """Judge whether a label may be the number of a column; other digits than ours ('²') are names."""
     return isinstance(label, int) or (label.isascii() and label.isdigit())
 
 
 def find_labels(path: Path, labels: Sequence[str | int], names: Sequence[str] | None, width: int) -> dict[str, int]:
-    """Where the label columns are; by number they take the header's name, or the number as name."""
+    """Find where the label columns are; by number they take the header's name, or the number as name."""
     found: dict[str, int] = {}
     for label in labels:
         if isinstance(label, str) and names and label in names:

@@ -123,7 +123,7 @@ def linear_bars(
     ----------
     n_samples : int
     size : int
-        Of the square grid; D = size^2.
+        Side of the square grid; D = size^2.
     value : float
         Of a bar's pixels; a random half of the bars has minus this.
     active : float
@@ -197,7 +197,7 @@ def lines(
     ----------
     n_samples : int
     line_probability, pattern_probability : float
-        Of each line, and of each pattern.
+        Probabilities of each line, and of each pattern.
     patterns : {"any", "one", "alone"}
         "any": each pattern independently of the others, over the lines.  "one": one at most, over the lines.
         "alone": one at most, and lines only in images that have none.
@@ -240,7 +240,7 @@ def shifter(n_samples: int = 1000, *, width: int = 8, random_state: RandomState 
     ----------
     n_samples : int
     width : int
-        Of a row; there are 4 width inputs.
+        Bits of a row; there are 4 width inputs.
     random_state : int, Generator or None
 
     Examples
@@ -406,5 +406,5 @@ def random_combination_machine(
 
 
 def _log_2cosh(a: np.ndarray) -> np.ndarray:
-    """log(2 cosh a), for any a."""
+    """Compute log(2 cosh a), for any a."""
     return np.logaddexp(a, -a)

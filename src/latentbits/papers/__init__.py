@@ -75,7 +75,7 @@ def reproduce(
     quick
         Smaller and fewer experiments, in a minute or two: to see that all works.
     say
-        Called with a line whenever there is something to tell; None tells nothing.
+        Called with a line whenever there is something to say; None says nothing.
 
     Returns
     -------

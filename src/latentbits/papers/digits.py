@@ -24,7 +24,7 @@ class Twos(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What they are, in words."""
+        """Title of the set, in words."""
         height, width = self.image_shape
         n = len(self.X)
         whose = f"{n} twos of USPS" if self.is_usps else f"stand-in: {n} twos of scikit-learn"
@@ -32,7 +32,7 @@ class Twos(NamedTuple):
 
 
 def load_or_stand_in(which: str, wanted: str, words: str, notes: list[str]) -> tuple[Dataset, bool] | None:
-    """A set of digits, and whether it is the one that is wanted; what could not be had is noted.
+    """Load a set of digits, and say whether it is the one that is wanted; what could not be had is noted.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def load_or_stand_in(which: str, wanted: str, words: str, notes: list[str]) -> t
         `wanted`, for which the digits of scikit-learn stand in where it cannot be had, "bundled" for these at once, or
         "none".
     words
-        What the digits are.
+        Name of the digits in messages.
     notes
         Gets a line where something is not as it should be.
     """
@@ -59,7 +59,7 @@ def load_or_stand_in(which: str, wanted: str, words: str, notes: list[str]) -> t
 
 
 def load_twos(which: str, notes: list[str]) -> Twos | None:
-    """The twos, "usps_twos" or what stands in for them, as `load_or_stand_in` has it."""
+    """Load the twos, "usps_twos" or what stands in for them, as `load_or_stand_in` has it."""
     loaded = load_or_stand_in(which, "usps_twos", "twos", notes)
     if loaded is None:
         return None

@@ -1,4 +1,4 @@
-"""What the papers share: tables in Markdown, findings and their verdicts, the machine, files."""
+"""Parts that the papers share: tables in Markdown, findings and their verdicts, the machine, files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def expected(package: str) -> dict[str, Any]:
 
 
 def save(figure: Any, out: Path, name: str) -> list[str]:
-    """Write a figure as png and svg; gives the names of the files."""
+    """Write a figure as png and svg; give the names of the files."""
     from matplotlib import pyplot as plt
 
     from latentbits.figures.any_model.pictures import save_figure
@@ -72,7 +72,7 @@ def save(figure: Any, out: Path, name: str) -> list[str]:
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table; the first `left` columns are text, the others are numbers.
+    """Write a table; the first `left` columns are text, the others are numbers.
 
     >>> print(markdown(["a", "b"], [["x", "1"]]))
     | a | b |
@@ -102,14 +102,14 @@ class Measured(NamedTuple):
 
 
 def averaged(values: Any) -> Measured:
-    """The mean over runs, with its standard error; one run has none."""
+    """Average over runs, with the standard error; one run has none."""
     values = np.asarray(values, dtype=float)
     error = None if len(values) < 2 else float(values.std(ddof=1) / np.sqrt(len(values)))
     return Measured(float(values.mean()), error, len(values))
 
 
 def share_of(flags: Any) -> Measured:
-    """The share of runs in which something is so, with its standard error.
+    """Compute the share of runs in which something is so, with its standard error.
 
     That none of a few runs failed does not make the error 0: it is that of one more run of each kind (Laplace's rule).
     """
@@ -230,7 +230,7 @@ def table_rows(relations: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
 
 
 def doubts(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Where we think that the paper is wrong, and why."""
+    """List where we think that the paper is wrong, and why."""
     return [f"{one['says']}: we doubt the paper here. {one['doubt']}" for one in relations.values() if "doubt" in one]
 
 
@@ -238,7 +238,7 @@ COLUMNS = ("claim", "where", "paper", "ours", "reproduced", "within our range")
 
 
 def in_cells(one: Mapping[str, Any]) -> list[str]:
-    """A finding as a row of the table."""
+    """Write a finding as a row of the table."""
     reproduced = one["reproduced"] or ""
     return [
         one["says"],
@@ -292,7 +292,7 @@ def range_in_words(one: Mapping[str, Any]) -> str:
 
 
 def spread(values: Any, digits: int = 3) -> str:
-    """Mean and standard deviation.
+    """Write mean and standard deviation.
 
     >>> spread([1, 3])
     '2.000 ± 1.000'
@@ -301,7 +301,7 @@ def spread(values: Any, digits: int = 3) -> str:
 
 
 def head(title: str, quick: str, results: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """How a page begins; `quick` says what a quick run is short of."""
+    """Begin a page; `quick` says what a quick run is short of."""
     return [
         f"# {title}",
         expected["citation"],
@@ -316,7 +316,7 @@ def pictures(
     titles: Mapping[str, str] | None = None,
     alt: str = "Figure {}",
 ) -> list[str]:
-    """All figures with their captions; `titles` are of those that have other than a number."""
+    """Show all figures with their captions; `titles` are of those that have other than a number."""
     return [
         f"**{(titles or {}).get(name, f'Figure {name}')}.** {captions[name]}\n\n![{alt.format(name)}]({found[0]})"
         for name, found in files.items()
@@ -324,7 +324,7 @@ def pictures(
 
 
 def measured_on(machine: Mapping[str, Any]) -> str:
-    """`machine` in words."""
+    """Put `machine` in words."""
     return (
         f"Measured on {machine['date']}, with {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
         f"latentbits {machine['latentbits']}, jax {machine['jax']}."
@@ -339,7 +339,7 @@ def page(
     body: Sequence[str],
     shown: Sequence[str],
 ) -> str:
-    """A page in Markdown: head, findings, what the paper has of its own, figures, and the machine."""
+    """Write a page in Markdown: head, findings, what the paper alone has, figures, and the machine."""
     parts = [
         *head(title, quick, results, expected),
         "## Do the paper's findings hold?",
@@ -353,7 +353,7 @@ def page(
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured with, and when."""
+    """Record what the numbers were measured with, and when."""
     import jax
 
     return {
@@ -367,14 +367,14 @@ def machine() -> dict[str, Any]:
 
 
 def write_results(out: Path, results: Mapping[str, Any], page: str) -> None:
-    """``results.json`` and ``results.md``, whole or not at all."""
+    """Write ``results.json`` and ``results.md``, whole or not at all."""
     for name, text in (("results.json", _on_lines(results) + "\n"), ("results.md", page)):
         with write_atomically(out / name) as file:
             file.write(text.encode())
 
 
 def _on_lines(results: Mapping[str, Any]) -> str:
-    """Json with a line for each name, and for each list of numbers or words.
+    """Write Json with a line for each name, and for each list of numbers or words.
 
     >>> print(_on_lines({"a": [1, 2.5], "b": {"c": []}}))
     {

@@ -25,11 +25,11 @@ from latentbits.papers import PAPERS, reproduce
 __all__ = ["Ended", "Work", "in_processes", "processes", "reproduce_all", "say_there"]
 
 Say = Callable[[str, str], None]
-EVERY = 0.3  # seconds after which lines of other processes are passed on
+LINES_SECONDS = 0.3  # seconds after which lines of other processes are passed on
 
 
 class Ended(NamedTuple):
-    """What ``results.json`` of each paper holds, and the errors of those that failed."""
+    """Results of each paper, what ``results.json`` holds, and the errors of those that failed."""
 
     results: dict[str, dict[str, Any]]
     failed: dict[str, BaseException]
@@ -49,7 +49,7 @@ def reproduce_all(
     quick
         As for `reproduce`.
     jobs
-        Parts at a time, each in a process of its own: trials, each with its share of the cores and without an
+        Parts at a time, each in a separate process: trials, each with its share of the cores and without an
         accelerator, and papers.  1 does all in this process, None takes as many as there are cores.
     say
         Called with the name of a paper and a line whenever there is something to tell.
@@ -77,7 +77,7 @@ def reproduce_all(
 
 
 def processes() -> int:
-    """As many as there are cores for this one."""
+    """Take as many processes as there are cores for this one."""
     return len(_cores())
 
 
@@ -91,7 +91,7 @@ def _cores() -> list[int]:
 
 
 class Work(NamedTuple):
-    """What there is to do for a paper; other processes call it.
+    """Work that there is to do for a paper; other processes call it.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class _Part(NamedTuple):
 
 
 def in_processes(work: Mapping[str, Work], jobs: int, tell: Say, *, accelerated: bool = False) -> Ended:
-    """The work of papers, by their names; never more than `jobs` parts of it at a time.
+    """Do the work of papers, by their names; never more than `jobs` parts of it at a time.
 
     With `accelerated`, trials may use an accelerator, whose memory they share.
     """
@@ -154,7 +154,7 @@ def _do(work: Mapping[str, Work], jobs: int, tell: Say, workers: _Workers, ended
             part = waiting.popleft()
             if part.name not in ended.failed:
                 running[part.begin()] = part
-        done, _ = wait(running, timeout=EVERY, return_when=FIRST_COMPLETED)
+        done, _ = wait(running, timeout=LINES_SECONDS, return_when=FIRST_COMPLETED)
         for name, text in workers.told():
             tell(name, text)
         for future in done:
@@ -168,7 +168,7 @@ def _do(work: Mapping[str, Work], jobs: int, tell: Say, workers: _Workers, ended
 
 
 def _tell_trials(tell: Callable[[str], None], done: int, total: int) -> None:
-    """At every tenth of them."""
+    """Report at every tenth of the trials."""
     if 10 * done // total > 10 * (done - 1) // total:
         tell(f"{done} of {total} trials")
 
@@ -191,18 +191,18 @@ class _Workers:
         return self._closing.enter_context(pool)
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
-        """To one of the processes for trials."""
+        """Give a call to one of the processes for trials."""
         return self._trials.submit(call)
 
     def paper(self, call: Callable[[], Any], accelerated: bool) -> Future[Any]:
-        """To a process of its own."""
+        """Give a call to a separate process."""
         pool = self._pool(1, None, accelerated)
         future = pool.submit(call)
         pool.shutdown(wait=False)  # the process ends with its only part
         return future
 
     def told(self) -> Iterator[tuple[str, str]]:
-        """Lines that have come from the processes."""
+        """Yield the lines that have come from the processes."""
         while True:
             try:
                 yield self._lines.get_nowait()
@@ -212,7 +212,7 @@ class _Workers:
 
 @contextmanager
 def _workers(jobs: int, accelerated: bool) -> Iterator[_Workers]:
-    """Processes that do not outlive this context, however it ends."""
+    """Begin processes that do not outlive this context, however it ends."""
     others = set(multiprocessing.active_children())
     with ExitStack() as closing:
         try:
@@ -224,7 +224,7 @@ def _workers(jobs: int, accelerated: bool) -> Iterator[_Workers]:
 
 
 def _shares(cores: list[int], jobs: int) -> list[list[int]]:
-    """The cores of each process: as many for each, or one that others have too.
+    """Share out the cores: as many for each process, or one that others have too.
 
     >>> _shares([0, 1, 2, 3], 2), _shares([4, 5], 3)
     ([[0, 1], [2, 3]], [[4], [5], [4]])
@@ -241,9 +241,9 @@ class _Here:
 
 
 def _begin(lines: Any, shares: Any, accelerated: bool) -> None:
-    """What a process does first: papers may use all cores, since most of their work was in their trials."""
+    """Begin a process: papers may use all cores, since most of their work was in their trials."""
     _Here.lines = lines
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that began it ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if not accelerated:  # small fits are slower there, and only one process at a time has its memory
         os.environ["JAX_PLATFORMS"] = "cpu"
@@ -254,7 +254,7 @@ def _begin(lines: Any, shares: Any, accelerated: bool) -> None:
 
 
 def _end_with_parent() -> None:
-    """Where that one was killed and could not end this one."""
+    """End this process where its parent was killed and could not end it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -262,7 +262,7 @@ def _end_with_parent() -> None:
 
 
 def say_there(name: str, text: str) -> None:
-    """A line about a paper, to the process that began this one."""
+    """Send a line about a paper to the process that began this one."""
     _Here.lines.put((name, text))
 
 
@@ -272,7 +272,7 @@ def _trials_of(name: str, folder: Path, quick: bool) -> list[Callable[[], Any]]:
 
 
 def _kept(trial: Callable[[], Any]) -> None:
-    """What a trial finds is on the disk then, and nobody waits for it here."""
+    """Do a trial, and return nothing: what it finds is on the disk then."""
     trial()
 
 

@@ -1,4 +1,4 @@
-"""What repeating any paper is: its parts, one after the other; what they found, drew and measured, judged and written.
+"""Skeleton of any paper: its parts, one after the other; what they found, drew and measured, judged and written.
 
 A paper has a `Plan` of how much is done, and parts: functions of a `Run` that give what ``results.json`` holds.
 """
@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 
 
 def silent(text: str) -> None:
-    """Tells nobody."""
+    """Say nothing."""
 
 
 @dataclass
@@ -107,19 +107,19 @@ def repeat(
 
 
 def kept(folder: Path, name: str, compute: Callable[[], Any], asked: Any = ()) -> Any:
-    """What an experiment found: as the folder has it, or computed now and kept there, so that none is done twice.
+    """Get what an experiment found: as the folder has it, or computed now and kept there, so that none is done twice.
 
     Parameters
     ----------
     folder
-        As a rule ``run.out / "runs"``; made if need be.
+        Mostly ``run.out / "runs"``; made if need be.
     name
         Of the experiment, with its seed where it has one; letters that a file may have.
     compute
         Gives numbers that JSON can hold.  They are given as JSON has them: tuples come as lists, keys as strings.
     asked
         All else that decides how it comes out (numbers of rows, settings): where it is another, or the version is, the
-        experiment is done anew.  What JSON cannot hold counts by its `repr`.
+        experiment is done again.  What JSON cannot hold counts by its `repr`.
     """
     words = json.dumps([__version__, name, asked], sort_keys=True, default=repr)
     path = folder / f"{name}-{hashlib.sha256(words.encode()).hexdigest()[:12]}.json"
@@ -139,7 +139,7 @@ class Fitted(NamedTuple):
 
 
 def fitted(model: Any, X: np.ndarray) -> Fitted:
-    """The model, learned; that a number of iterations ends it is meant."""
+    """Learn a model; that a number of iterations ends it is meant."""
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -151,7 +151,7 @@ def fitted(model: Any, X: np.ndarray) -> Fitted:
 
 
 def in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Axes and titles alike in the style of all pictures."""
+    """Set axes and titles alike in the style of all pictures."""
 
     @wraps(draw)
     def styled(*args: Any, **settings: Any) -> Any:
@@ -164,7 +164,7 @@ def in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def new_figure(size: tuple[float, float], pad: float | None = None) -> Any:
-    """An empty figure, whose parts make room for each other."""
+    """Make an empty figure, whose parts make room for each other."""
     from matplotlib import pyplot as plt
 
     figure = plt.figure(figsize=size, layout="constrained")

@@ -1,6 +1,6 @@
 """Results of papers together: those that come with the package, or those in a folder; what is so, and what is not.
 
-Numbers are read from ``results.json``; verdicts are made of them anew, by the expected.json of now.
+Numbers are read from ``results.json``; verdicts are made of them by the expected.json of now.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from latentbits.papers.pages import CANNOT, Measured
 
 __all__ = ["counts", "counts_in_words", "counts_of_all", "in_folder", "in_package", "keep", "kept_folder", "summarize"]
 
-LARGEST = 150_000  # bytes of a figure that is kept
+LARGEST_FIGURE_BYTES = 150_000  # bytes of a figure that is kept
 KEPT = ("results.json", "results.md")
 
 
 def kept_folder(name: str) -> Path:
-    """Where the package has the results of a full run of a paper, if it has them."""
+    """Find where the package has the results of a full run of a paper, if it has them."""
     return Path(str(resources.files(f"latentbits.papers.{name}"))) / "results"
 
 
 def in_package(name: str) -> dict[str, Any] | None:
-    """The results of a paper that come with the package; None where there are none."""
+    """Read the results of a paper that come with the package; None where there are none."""
     return _read(kept_folder(name))
 
 
 def in_folder(folder: Path) -> dict[str, dict[str, Any]]:
-    """The results that `reproduce` wrote into a folder, of one paper or of several in folders of their names."""
+    """Read the results that `reproduce` wrote into a folder, of one paper or of several in folders of their names."""
     found = {name: one for name in PAPERS if (one := _read(folder / name)) is not None}
     alone = _read(folder)
     return found if alone is None else {alone["paper"]: alone, **found}
@@ -47,7 +47,7 @@ def _read(folder: Path) -> dict[str, Any] | None:
 
 
 def summarize(name: str, results: Mapping[str, Any]) -> dict[str, Any]:
-    """What a summary shows of a paper: relations judged, those that the run did not measure, and what it was."""
+    """Summarize a paper: relations judged, those that the run did not measure, and what it was."""
     relations = pages.expected(f"latentbits.papers.{name}")["relations"]
     judged = pages.judge(relations, measured(results))
     return {
@@ -60,7 +60,7 @@ def summarize(name: str, results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured(results: Mapping[str, Any]) -> dict[str, float | Measured]:
-    """The numbers of a run, for `pages.judge`."""
+    """Get the numbers of a run, for `pages.judge`."""
     return {key: Measured(one["measured"], one["error"], one["n"]) for key, one in results["relations"].items()}
 
 
@@ -93,7 +93,7 @@ def counts_of_all(papers: Iterable[Mapping[str, Mapping[str, Any]]]) -> Counter[
 
 
 def counts_in_words(found: Mapping[str, int]) -> list[str]:
-    """What `counts` gave, as lines."""
+    """Write what `counts` gave, as lines."""
     return [
         f"{found['claims']} claims of papers: {found['reproduced']} reproduced, "
         f"{found['not_reproduced']} not reproduced, {found['cannot_be_told']} cannot be told",
@@ -117,7 +117,7 @@ def keep(name: str, folder: Path) -> list[str]:
     drawn = [file for files in results["figures"].values() for file in files if file.endswith(".png")]
     kept = {file: (folder / file).read_bytes() for file in KEPT}
     kept |= {file: _smaller(folder / file) for file in drawn if (folder / file).is_file()}
-    kept = {file: data for file, data in kept.items() if file in KEPT or len(data) <= LARGEST}
+    kept = {file: data for file, data in kept.items() if file in KEPT or len(data) <= LARGEST_FIGURE_BYTES}
     goal = kept_folder(name)
     if goal.exists():
         shutil.rmtree(goal)
@@ -128,7 +128,7 @@ def keep(name: str, folder: Path) -> list[str]:
 
 
 def _smaller(picture: Path) -> bytes:
-    """With 256 colours, which nobody sees and which takes a third of the bytes."""
+    """Reduce a picture to 256 colours: the loss cannot be seen, and a third of the bytes is left."""
     image = import_extra("PIL.Image", extra="plot", purpose="keeping the figures of a paper")
     written = BytesIO()
     with image.open(picture) as opened:

@@ -49,7 +49,7 @@ PAD = 0.08
 
 @in_style
 def figure_2_2() -> Any:
-    """Eight Gaussians in the plane, of three hidden units."""
+    """Draw eight Gaussians in the plane, of three hidden units."""
     figure = new_figure((5.6, 7.0), PAD)
     ax = figure.subplots()
     # each unit is on half of the time: h and 1 - h have the same probability
@@ -60,7 +60,7 @@ def figure_2_2() -> Any:
 
 @in_style
 def figure_4_1(machines: Mapping[str, CombinationMachine], X: np.ndarray) -> Any:
-    """Weights of the target and of the machines learned from it, matched; projections for pursuit and gradient."""
+    """Draw weights of the target and of the machines learned from it, matched; projections for pursuit and gradient."""
     names = [name for name in NAMES if name in machines]
     figure = new_figure((12.5, 2.0 * len(names) + 1.4), PAD)
     heights = [h for name in names for h in ((1.0, 0.7) if name == PROJECTED else (1.0,))]
@@ -79,7 +79,7 @@ def figure_4_1(machines: Mapping[str, CombinationMachine], X: np.ndarray) -> Any
 
 @in_style
 def figure_4_2(machines: Mapping[str, CombinationMachine], largest: float) -> Any:
-    """Weights divided by seven: those learned, matched to the target."""
+    """Draw the machines learned with weights divided by seven, matched to the target."""
     names = [name for name in NAMES if name in machines]
     figure = new_figure((12.5, 2.0 * len(names)), PAD)
     for letter, name, ax in zip("abcdefg", names, figure.subplots(len(names), 1)):
@@ -88,7 +88,7 @@ def figure_4_2(machines: Mapping[str, CombinationMachine], largest: float) -> An
 
 
 def _ordered(machine: CombinationMachine, true: CombinationMachine, is_true: bool) -> tuple[list[int], list[str]]:
-    """Units in the order of the target's, and which of these each is."""
+    """Put units in the order of the target's, and say which of these each is."""
     if is_true:
         return list(range(len(machine.components_))), [str(i + 1) for i in range(len(machine.components_))]
     matches = match_units(machine.components_, true.components_)
@@ -97,7 +97,7 @@ def _ordered(machine: CombinationMachine, true: CombinationMachine, is_true: boo
 
 
 def _hinton(ax: Any, machines: Mapping[str, CombinationMachine], name: str, letter: str, largest: float) -> list[int]:
-    """One line of matrices, in the order of the target's units; gives this order."""
+    """Draw one line of matrices, in the order of the target's units; give this order."""
     machine = machines[name]
     order, words = _ordered(machine, machines["true"], name == "true")
     bias = machine.hidden_bias_[order]
@@ -114,7 +114,7 @@ def _hinton(ax: Any, machines: Mapping[str, CombinationMachine], name: str, lett
 
 @in_style
 def figure_examples(X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
-    """Some of the rows, as images (4.3)."""
+    """Draw some of the rows, as images (4.3)."""
     figure = new_figure((9.0, 2.1), PAD)
     ax = figure.subplots()
     show(ax, tile(X[:24], image_shape, 12, 3))
@@ -126,7 +126,7 @@ def figure_examples(X: np.ndarray, image_shape: tuple[int, int], title: str) -> 
 def figure_weights(
     weights: np.ndarray, image_shape: tuple[int, int], title: str, n_columns: int, n_shown: int | None = None
 ) -> Any:
-    """Weight vectors as images, each on its own scale (4.4, 4.5, 4.8, 4.9)."""
+    """Draw weight vectors as images, each on a scale to itself (4.4, 4.5, 4.8, 4.9)."""
     shown = weights[: n_shown or len(weights)]
     deep = int(np.ceil(len(shown) / n_columns))
     figure = new_figure((1.0 * n_columns + 0.6, 1.05 * deep + 0.9), PAD)
@@ -139,7 +139,7 @@ def figure_weights(
 
 @in_style
 def figure_along(curves: Mapping[str, Mapping[str, Any]], measure: str, ylabel: str) -> Any:
-    """An error along the learning of a mixture and of a machine, on the same scale (4.6, 4.7)."""
+    """Draw an error along the learning of a mixture and of a machine, on the same scale (4.6, 4.7)."""
     figure = new_figure((12.0, 4.6), PAD)
     pair = figure.subplots(1, 2, sharey=True)
     for ax, (name, one) in zip(pair, curves.items()):
@@ -153,7 +153,7 @@ def figure_along(curves: Mapping[str, Mapping[str, Any]], measure: str, ylabel: 
 
 @in_style
 def figure_principal(machines: Mapping[str, np.ndarray], X: np.ndarray, image_shape: tuple[int, int], n: int) -> Any:
-    """Weights beside the principal components of the same rows (2.4)."""
+    """Draw weights beside the principal components of the same rows (2.4)."""
     figure = new_figure((4.3 * (len(machines) + 1), 5.0), PAD)
     layout: Any = figure.get_layout_engine()
     layout.set(wspace=0.08)

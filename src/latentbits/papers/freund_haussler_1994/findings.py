@@ -1,4 +1,4 @@
-"""What is claimed, as numbers of our runs: the names are those of ``expected.json``."""
+"""Claims as numbers of our runs: the names are those of ``expected.json``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from latentbits.papers.freund_haussler_1994 import synthetic, usps
 from latentbits.papers.pages import Measured, averaged, share_of
 
-__all__ = ["QUICK", "TWO_PEAKS", "Found", "of_digits", "of_synthetic", "of_theory"]
+__all__ = ["QUICK", "TWO_PEAKS_DEVIATIONS", "Found", "of_digits", "of_synthetic", "of_theory"]
 
 # Findings that a quick run can tell: theorems, and what does not depend on how long and from how much was learned.
 QUICK = frozenset(
@@ -28,8 +28,8 @@ QUICK = frozenset(
         "terms_target_small",
     }
 )
-NEAR = 0.006  # log-loss by which a machine may be behind the true one
-TWO_PEAKS = 2.0  # standard deviations between two Gaussians of one width from which their sum has two
+NEAR_LOG_LOSS = 0.006  # log-loss by which a machine may be behind the true one
+TWO_PEAKS_DEVIATIONS = 2.0  # standard deviations between two Gaussians of one width from which their sum has two
 CELLS = {"gradient": "gradient", "pursuit": "pursuit", "short": "pursuit+short", "both": "pursuit+gradient"}
 
 Found = dict[str, float | Measured]
@@ -39,7 +39,7 @@ Found = dict[str, float | Measured]
 
 
 def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
-    """Findings of sections 2.5, 2.6, 3.0.1 and 3.1, and of appendix A."""
+    """Find what sections 2.5, 2.6, 3.0.1 and 3.1, and appendix A, claim."""
 
     def worst(tolerance: str) -> Measured:
         return Measured(max(seed["universality"][tolerance] for seed in seeds), None, len(seeds))
@@ -58,7 +58,7 @@ def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
 
 
 def _slope(by_number: Mapping[str, float]) -> float:
-    """The power of the number with which a value goes.
+    """Fit the power of the number with which a value goes.
 
     >>> round(_slope({"10": 0.1, "100": 0.001}), 6)
     -2.0
@@ -71,7 +71,7 @@ def _slope(by_number: Mapping[str, float]) -> float:
 
 
 def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mapping[str, Any]) -> Found:
-    """Findings of tables 1 (from 4000 and from 500 rows) and 2, figures 4.1 and 4.2, and section 3.1, seed by seed."""
+    """Find what tables 1 (4000 rows and 500) and 2, figures 4.1 and 4.2, and section 3.1 claim, seed by seed."""
     ahead = _differences(large)
     units, small_units = large["units"], small["units"]
     single = _of_units(units, "n_single")
@@ -93,7 +93,9 @@ def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mappin
         "units_gradient_more": averaged(_difference(_of_units(units, "n_none"), "gradient", "pursuit+gradient")),
         "units_pursuit": averaged(_difference(single, "pursuit+gradient", "pursuit")),
         "units_small": averaged(_of_units(small_units, "n_single")("pursuit+gradient") - single("pursuit+gradient")),
-        "two_peaks": averaged([np.mean(np.array(one) > TWO_PEAKS) for one in units["pursuit+gradient"]["apart"]]),
+        "two_peaks": averaged(
+            [np.mean(np.array(one) > TWO_PEAKS_DEVIATIONS) for one in units["pursuit+gradient"]["apart"]]
+        ),
         "pca_units": averaged(_difference(_of_units(units, "n_found"), "pursuit+gradient", "principal")),
         "terms_found": averaged(np.divide(large["terms"]["share"], large["terms"]["best"])),
         "terms_share": averaged(large["terms"]["share"]),
@@ -105,7 +107,7 @@ def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mappin
 
 
 def _ours(large: Mapping[str, Any]) -> Found:
-    """Of the methods that are ours, of which a quick run has none."""
+    """Measure the methods that are ours, of which a quick run has none."""
     if not large["ours"]:
         return {}
     ahead, behind = _differences(large), _above_true(large, "default", "log_loss")
@@ -114,12 +116,12 @@ def _ours(large: Mapping[str, Any]) -> Found:
         "starts_pursuit": ahead("pursuit", "starts"),
         "starts_both": ahead("pursuit+gradient", "starts+gradient"),
         "default_behind": averaged(behind),
-        "default_near": share_of(behind <= NEAR),
+        "default_near": share_of(behind <= NEAR_LOG_LOSS),
     }
 
 
 def _cells(which: str, found: Mapping[str, Any]) -> Found:
-    """The paper's rows of a table, each number less that of the true model on the same rows."""
+    """Take the paper's rows of a table, each number less that of the true model on the same rows."""
     return {
         f"{which}_{word}_{measure}_{part}": averaged(_above_true(found, method, measure, part))
         for word, method in CELLS.items()
@@ -130,7 +132,7 @@ def _cells(which: str, found: Mapping[str, Any]) -> Found:
 
 
 def _gap(found: Mapping[str, Any]) -> np.ndarray:
-    """How much larger log-losses above the true model's are on test rows than on training rows, after 1000 epochs."""
+    """Measure how much larger log-losses above the true model's are on test rows than on training rows."""
     return np.mean(
         [
             _above_true(found, method, "log_loss") - _above_true(found, method, "log_loss", "train")
@@ -149,7 +151,7 @@ def _above_true(found: Mapping[str, Any], method: str, measure: str, part: str =
 
 
 def _lost(found: Mapping[str, Any]) -> np.ndarray:
-    """The part of what the true model gains over the uniform one that pursuit alone loses."""
+    """Compute the part of what the true model gains over the uniform one that pursuit alone loses."""
     return _above_true(found, "pursuit", "log_loss") / (1 - _error(found, "true", "log_loss"))
 
 
@@ -175,7 +177,7 @@ def _difference(of: Any, first: str, second: str) -> np.ndarray:
 
 
 def of_digits(found: Mapping[str, Any]) -> Found:
-    """Of table 3, figures 4.4 to 4.9, and sections 2.3 and 2.4."""
+    """Find what table 3, figures 4.4 to 4.9, and sections 2.3 and 2.4 claim."""
     results = found["results"]
 
     def error(method: str, measure: str, part: str = "test") -> np.ndarray:
@@ -211,7 +213,7 @@ def of_digits(found: Mapping[str, Any]) -> Found:
 
 
 def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> Found:
-    """Log-loss of mixtures less that of machines with one more parameter; errors of log Z are in those of the means."""
+    """Subtract log-losses of machines from those of mixtures with one parameter fewer, with errors of log Z."""
     known = [seed for seed in seeds if seed is not None]
     if not known:
         return {}
@@ -229,7 +231,7 @@ def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> Found:
 
 
 def _spike(curve: Mapping[str, Any]) -> Measured:
-    """By how much the training error of a mixture rises as its components are doubled and perturbed, on average.
+    """Measure by how much a mixture's training error rises as its components are doubled and perturbed, on average.
 
     At an iteration at which a doubling comes, the curve has the error before it and then the one after it.
     """

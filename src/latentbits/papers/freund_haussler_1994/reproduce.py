@@ -35,7 +35,7 @@ NAMES = {
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ QUICK = Plan(
 
 
 class Task(NamedTuple):
-    """One of the things to be done: a name of its own, a function that can be sent to a process, and its arguments."""
+    """One of the things to be done: a name, a function that can be sent to a process, and its arguments."""
 
     name: str
     compute: Callable[..., Any]
@@ -85,7 +85,7 @@ class Task(NamedTuple):
 
 
 def tasks_of(plan: Plan, images: usps.Digits | None) -> list[Task]:
-    """All that is to be done, the longest first."""
+    """List all that is to be done, the longest first."""
     tasks = []
     if images is not None:
         setup = plan.digits._replace(n_seeds=0)
@@ -115,7 +115,7 @@ def _do(folder: Path, task: Task) -> Any:
 def trials(
     out: Path, *, quick: bool = False, digits: str = "usps", n_seeds: int | None = None
 ) -> list[Callable[[], Any]]:
-    """The tasks as calls that may be made in any order and in any process; `reproduce` finds what they have kept."""
+    """List the tasks as calls that may be made in any order and process; `reproduce` finds what they have kept."""
     plan = _seeded(QUICK if quick else Plan(), n_seeds)
     return [partial(_do, out / "runs", task) for task in tasks_of(plan, usps.load_digits(digits, []))]
 
@@ -128,7 +128,7 @@ def reproduce(
     Parameters
     ----------
     out, quick, say
-        As there; quick has fewer rows, epochs, units and seeds.
+        The same as there; quick has fewer rows, epochs, units and seeds.
     digits
         "usps" (scikit-learn's 8 x 8 digits stand in where they cannot be had, and all output says so), "bundled" for
         these at once, or "none".
@@ -163,9 +163,9 @@ def _seeded(plan: Plan, n_seeds: int | None) -> Plan:
 
 
 def _tell(run: Run, measured: findings.Found) -> None:
-    """All that was measured; of a quick run only what it can tell."""
-    told = findings.QUICK if run.plan.is_quick else measured
-    run.measured |= {name: value for name, value in measured.items() if name in told}
+    """Record all that was measured; of a quick run only what it can show."""
+    shown = findings.QUICK if run.plan.is_quick else measured
+    run.measured |= {name: value for name, value in measured.items() if name in shown}
 
 
 def _of(found: Mapping[str, Any], name: str, n_seeds: int) -> list[Any]:
@@ -188,7 +188,7 @@ def _synthetic(found: Mapping[str, Any], run: Run) -> dict[str, Any]:
         seeds = _of(found, one.name, one.n_seeds)
         numbers[one.name] = synthetic.assembled(one, seeds)
         if one.name == "large":
-            rows = synthetic.rows_of(one, synthetic.SHOWN)[0]
+            rows = synthetic.rows_of(one, synthetic.SEED_SHOWN)[0]
             run.draw("4.1", figures.figure_4_1(synthetic.machines_of(one, seeds), rows))
         elif one.name == "small":
             run.draw("4.2", figures.figure_4_2(synthetic.machines_of(one, seeds), 6 / 7))
@@ -205,8 +205,8 @@ def _digits(found: Mapping[str, Any], images: usps.Digits | None, run: Run) -> d
     setup = run.plan.digits
     seeds = _of(found, "digits", setup.n_seeds)
     numbers = {**usps.assembled(images, setup, seeds), "curves": found["curves"]}
-    vectors = {name: np.array(one) for name, one in seeds[usps.SHOWN]["vectors"].items()}
-    _draw_digits(images, vectors, found["curves"], usps.split(images.X, setup, usps.SHOWN)[0], run)
+    vectors = {name: np.array(one) for name, one in seeds[usps.SEED_SHOWN]["vectors"].items()}
+    _draw_digits(images, vectors, found["curves"], usps.split(images.X, setup, usps.SEED_SHOWN)[0], run)
     if images.is_usps:
         _tell(run, findings.of_digits(numbers))
     return numbers
@@ -215,7 +215,7 @@ def _digits(found: Mapping[str, Any], images: usps.Digits | None, run: Run) -> d
 def _draw_digits(
     images: usps.Digits, vectors: Mapping[str, np.ndarray], curves: Mapping[str, Any], train: np.ndarray, run: Run
 ) -> None:
-    """Figures 4.3 to 4.9, and weights beside principal components."""
+    """Draw figures 4.3 to 4.9, and weights beside principal components."""
     shape = images.image_shape
     weights = {name: one for name, one in vectors.items() if name in NAMES}
     components = vectors["mixture"]

@@ -1,6 +1,6 @@
 """The synthetic experiment of section 4: rows of a known machine, learned by its methods and by ours.
 
-Each seed is a task of its own: it draws its rows, learns by all methods, and gives numbers that JSON can hold.
+Each seed is a separate task: it draws its rows, learns by all methods, and gives numbers that JSON can hold.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ TRUE = "true"
 # after a pursuit .1 and .5.
 RATES = (0.05, 0.1, 0.5)
 WITHOUT_RATE = ("pursuit", "starts", "default")  # methods: the last finds its own
-STARTS = 8  # of every unit of our pursuit
-TERMS = 128  # of the 1024 of Z, where gradients follow the largest only
-SHOWN = 0  # the seed whose machines are drawn
+N_STARTS = 8  # of every unit of our pursuit
+N_TERMS = 128  # of the 1024 of Z, where gradients follow the largest only
+SEED_SHOWN = 0  # the seed whose machines are drawn
 
 
 class Experiment(NamedTuple):
@@ -80,7 +80,7 @@ class Experiment(NamedTuple):
     n_rows
         To learn from, and as many to test.
     n_seeds
-        Repetitions, each with rows of its own.
+        Repetitions, each with other rows.
     ours
         Methods beside the paper's.
     rates
@@ -98,18 +98,18 @@ class Experiment(NamedTuple):
 
 
 def method_names(one: Experiment) -> list[str]:
-    """The rows of the table but the last, in the paper's order; then ours."""
+    """List the rows of the table but the last, in the paper's order; then ours."""
     between = [] if one.short is None else ["pursuit+short"]
     return ["gradient", "pursuit", *between, "pursuit+gradient", *one.ours]
 
 
 def rates_of(method: str, one: Experiment) -> tuple[float | None, ...]:
-    """Rates that a method is tried with; None where it has none."""
+    """List the rates that a method is tried with; None where it has none."""
     return (None,) if method in WITHOUT_RATE else one.rates
 
 
 def settings_of(method: str, one: Experiment, rate: float | None = None) -> dict[str, Any]:
-    """A method as arguments of `CombinationMachine`.
+    """Translate a method into arguments of `CombinationMachine`.
 
     The paper's machine has no input biases, its pursuit takes bits for real numbers, has one start for every unit and
     leaves the biases of (3.15), and its gradient ascent takes all rows at every step, with a momentum term and no rule
@@ -125,26 +125,26 @@ def settings_of(method: str, one: Experiment, rate: float | None = None) -> dict
         "pursuit": {**paper, "learner": "pursuit"},
         "pursuit+short": {**both, "max_iter": one.short},
         "pursuit+gradient": both,
-        "starts": {**paper, "learner": "pursuit", "pursuit_starts": STARTS},
-        "starts+gradient": {**both, "pursuit_starts": STARTS},
-        "largest": {**both, "max_terms": TERMS},
+        "starts": {**paper, "learner": "pursuit", "pursuit_starts": N_STARTS},
+        "starts+gradient": {**both, "pursuit_starts": N_STARTS},
+        "largest": {**both, "max_terms": N_TERMS},
         "default": {"weight_prior": 3.0},
     }[method]
 
 
 def learn(method: str, one: Experiment, rate: float | None, X: np.ndarray, seed: int) -> Fitted:
-    """A machine learned from rows."""
+    """Learn a machine from rows."""
     n_hidden = len(TARGETS[one.target].weights)
     return fitted(CombinationMachine(n_hidden, random_state=seed, **settings_of(method, one, rate)), X)
 
 
 def true_machine(target: Target) -> CombinationMachine:
-    """The target itself, as an estimator."""
+    """Make the target an estimator."""
     return CombinationMachine.from_parameters(target.weights, target.hidden_bias)
 
 
 def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
-    """The three measures of section 4; single bits at five places of every row, as in the paper."""
+    """Measure the three errors of section 4; single bits at five places of every row, as in the paper."""
     return {
         "log_loss": log_loss(model, X),
         "single_bit": single_bit_error(model, X, n_bits=5, random_state=seed),
@@ -153,14 +153,14 @@ def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
 
 
 def rows_of(one: Experiment, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to learn from and to test, of a seed."""
+    """Draw rows to learn from and to test, of a seed."""
     rng = np.random.default_rng([seed, 4000])
     train, test = (draw(TARGETS[one.target], one.n_rows, rng).X for _ in range(2))
     return train, test
 
 
 def one_seed(one: Experiment, seed: int) -> dict[str, Any]:
-    """All methods on the rows of one seed.
+    """Learn by all methods from the rows of one seed.
 
     Returns
     -------
@@ -194,8 +194,8 @@ def _one_fit(
         **_of_weights(machine.components_, TARGETS[one.target], parts["train"]),
         **_errors_by_part(machine, parts, seed),
         "left_out": getattr(machine, "left_out_", None),
-        **({"terms": largest_of(machine, TERMS)} if method == "pursuit+gradient" else {}),
-        **({"machine": _parameters(machine)} if seed == SHOWN else {}),
+        **({"terms": largest_of(machine, N_TERMS)} if method == "pursuit+gradient" else {}),
+        **({"machine": _parameters(machine)} if seed == SEED_SHOWN else {}),
     }
 
 
@@ -205,7 +205,7 @@ def _errors_by_part(machine: Any, parts: Mapping[str, np.ndarray], seed: int) ->
 
 
 def _of_weights(weights: np.ndarray, target: Target, X: np.ndarray) -> dict[str, Any]:
-    """What weight vectors are among the target's, and how far apart the two peaks of each one's projection lie."""
+    """Find what weight vectors are among the target's, and how far apart the two peaks of each one's projection lie."""
     projected = project(X, weights)
     return {
         **in_words(match_units(weights, target.weights)),
@@ -214,7 +214,7 @@ def _of_weights(weights: np.ndarray, target: Target, X: np.ndarray) -> dict[str,
 
 
 def peaks_apart(values: np.ndarray) -> float:
-    """Distance of two Gaussians of one width, fitted to numbers, in standard deviations; above 2 there are two peaks.
+    """Fit two Gaussians of one width to numbers; give their distance in standard deviations: two peaks above 2.
 
     >>> rng = np.random.default_rng(0)
     >>> peaks_apart(rng.normal(size=500)) < 2.5 < peaks_apart(rng.normal(size=500) + 6 * (rng.random(500) < 0.4))
@@ -231,7 +231,7 @@ def peaks_apart(values: np.ndarray) -> float:
 
 
 def in_words(matches: Sequence[Match]) -> dict[str, Any]:
-    """What each learned unit is among the target's, and how many are units of it, as they are or negated."""
+    """Say what each learned unit is among the target's, and count those that are one, as they are or negated."""
     return {
         "words": [words_of_match(one) for one in matches],
         "cosines": [round(one.cosine, 3) for one in matches],
@@ -243,7 +243,7 @@ def in_words(matches: Sequence[Match]) -> dict[str, Any]:
 
 
 def largest_of(machine: CombinationMachine, n_terms: int) -> dict[str, float]:
-    """Of the largest terms of Z that the search of section 3.1 finds: their share, the best there is, and the gradient.
+    """Search the largest terms of Z as section 3.1 does: their share, the best there is, and the gradient.
 
     Returns
     -------
@@ -269,12 +269,12 @@ def _parameters(machine: CombinationMachine) -> dict[str, Any]:
 
 
 def machine_from(parameters: Mapping[str, Any]) -> CombinationMachine:
-    """A machine that was kept."""
+    """Rebuild a machine that was kept."""
     return CombinationMachine.from_parameters(**parameters, random_state=0)
 
 
 def chosen_rates(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Training loss of each method by its rates, the mean over seeds, the best first; no finite one comes last."""
+    """Average the training loss of each method by its rates over seeds, the best first; no finite one comes last."""
 
     def loss(method: str, rate: str) -> float:
         return float(np.mean([seed["fits"][method][rate]["log_loss"]["train"] for seed in seeds]))
@@ -287,15 +287,15 @@ def chosen_rates(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def machines_of(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, CombinationMachine]:
-    """The target, and what each method learned, at its rate, from the rows of the seed that is drawn."""
+    """Give the target, and what each method learned, at its rate, from the rows of the seed that is drawn."""
     rates = {name: next(iter(by)) for name, by in chosen_rates(one, seeds).items()}
-    fits = seeds[SHOWN]["fits"]
+    fits = seeds[SEED_SHOWN]["fits"]
     learned = {name: machine_from(fits[name][rate]["machine"]) for name, rate in rates.items()}
     return {TRUE: true_machine(TARGETS[one.target]), **learned}
 
 
 def assembled(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What ``results.json`` holds of all seeds: lists over them, each method at its rate; and of the target itself."""
+    """Assemble what ``results.json`` holds: lists over all seeds, each method at its rate; and of the target itself."""
     rates = chosen_rates(one, seeds)
     by_method = {name: [seed["fits"][name][next(iter(by))] for seed in seeds] for name, by in rates.items()}
     errors = {**by_method, TRUE: [seed[TRUE] for seed in seeds]}
@@ -315,6 +315,6 @@ def assembled(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, 
         },
         "units": {name: {key: [each[key] for each in of] for key in units} for name, of in with_units.items()},
         "terms": {key: [each[key] for each in terms] for key in ("share", "best", "error")},
-        "terms_of_target": largest_of(true_machine(TARGETS[one.target]), TERMS),
+        "terms_of_target": largest_of(true_machine(TARGETS[one.target]), N_TERMS),
         "left_out": [each["left_out"] for each in by_method["largest"]] if "largest" in one.ours else None,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.papers.freund_haussler_1994.findings import TWO_PEAKS
+from latentbits.papers.freund_haussler_1994.findings import TWO_PEAKS_DEVIATIONS
 from latentbits.papers.pages import markdown, page, pictures
 
 __all__ = ["report", "with_error"]
@@ -62,7 +62,7 @@ HEADS = {"log_loss": "log-loss", "single_bit": "single bit", "reconstruction": "
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """The whole page, in Markdown."""
+    """Write the whole page, in Markdown."""
     large, few, small = (results["synthetic"][name] for name in ("large", "few", "small"))
     table_1 = expected["tables"]["large"]
     body = [
@@ -92,7 +92,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
 
 
 def with_error(values: Sequence[float], digits: int = 3) -> str:
-    """Mean and standard error; the mean alone of a single number.
+    """Write mean and standard error; the mean alone of a single number.
 
     >>> with_error([0.4, 0.41, 0.42]), with_error([0.4])
     ('0.410 ± 0.006', '0.400')
@@ -108,7 +108,7 @@ def _size(one: Mapping[str, Any]) -> str:
 
 
 def _rates(one: Mapping[str, Any]) -> str:
-    """The rates that were chosen, and how much worse the others are."""
+    """Say which rates were chosen, and how much worse the others are."""
     said = []
     for name, losses in one["rates"].items():
         if len(losses) > 1:
@@ -144,7 +144,7 @@ def _units(one: Mapping[str, Any]) -> str:
     rows = []
     for name, found in one["units"].items():
         counts = [with_error(found[key], 1) for key in ("n_found", "n_single", "n_merged", "n_none")]
-        peaks = with_error([float(np.mean(np.array(apart) > TWO_PEAKS)) for apart in found["apart"]], 2)
+        peaks = with_error([float(np.mean(np.array(apart) > TWO_PEAKS_DEVIATIONS)) for apart in found["apart"]], 2)
         rows.append([METHODS[name].format(**one), *counts, peaks, ", ".join(found["words"][0])])
     heads = ["all seeds", "units found", "learned units that are one", "merge two", "match none", "two peaks", "seed 0"]
     table = markdown(heads, rows)

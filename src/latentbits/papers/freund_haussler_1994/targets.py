@@ -74,7 +74,7 @@ class Sample(NamedTuple):
 
 
 def parse(patterns: str) -> np.ndarray:
-    """Weights from a picture: matrices side by side, then below one another.
+    """Read weights from a picture: matrices side by side, then below one another.
 
     >>> parse("1.  .b\\n.f  +-").tolist()
     [[1.0, 0.0, 0.0, -6.0], [0.0, -2.0, 0.5, -0.5]]
@@ -91,7 +91,7 @@ TARGETS = {
 
 
 def hidden_distribution(target: Target) -> tuple[np.ndarray, np.ndarray]:
-    """All states of the hidden units (2^m, m) and their probabilities (2^m,), equation 3.4.
+    """List all states of the hidden units (2^m, m) and their probabilities (2^m,), equation 3.4.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def hidden_distribution(target: Target) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(target: Target, n_rows: int, random_state: int | np.random.Generator | None = None) -> Sample:
-    """An exact sample: a state of the hidden units by its probability, then bits that are independent given it.
+    """Draw an exact sample: a state of the hidden units by its probability, then bits that are independent given it.
 
     Examples
     --------

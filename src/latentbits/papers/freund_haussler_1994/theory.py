@@ -1,4 +1,4 @@
-"""What the paper proves, as numbers.
+"""Theorems of the paper as numbers.
 
 Universality (2.5), the two kinds of machines (2.6), a mixture where one unit is on (3.0.1), the rule for orthogonal
 weights (3.1), and projections (appendix A).
@@ -35,7 +35,7 @@ SCALES = (0.02, 0.01)  # of the target's weights, at which the two normalisers a
 
 
 class Theory(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Theory(NamedTuple):
 
 
 def one_seed(theory: Theory, seed: int) -> dict[str, Any]:
-    """All numbers of one seed, for JSON."""
+    """Compute all numbers of one seed, for JSON."""
     rng = np.random.default_rng([seed, 25])
     return {
         "universality": universality(theory.n_bits, rng),
@@ -66,7 +66,7 @@ def one_seed(theory: Theory, seed: int) -> dict[str, Any]:
 
 
 def universality(n: int, rng: np.random.Generator) -> dict[str, float]:
-    """Total variation between distributions on n bits and the machines built for them, over the distance asked for.
+    """Measure total variation between distributions on n bits and machines built for them, over what is asked for.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def universality(n: int, rng: np.random.Generator) -> dict[str, float]:
 
 
 def normalisers(rng: np.random.Generator) -> float:
-    """The power of the weights with which log Z_R - log Z_B - (n / 2) ln(pi / 2) vanishes (section 2.6).
+    """Fit the power of the weights with which log Z_R - log Z_B - (n / 2) ln(pi / 2) vanishes (section 2.6).
 
     For the weights of the target, all of them small, and random biases of the units.
     """
@@ -103,7 +103,7 @@ def normalisers(rng: np.random.Generator) -> float:
 
 
 def one_active(rng: np.random.Generator, m: int = 4, n: int = 6) -> float:
-    """Largest difference of log P(x) between a machine with at most one unit on and a mixture (2.9), over all x.
+    """Compute the largest difference of log P(x) between a machine with at most one unit on and a mixture (2.9).
 
     The mixture has the machine's weights, and a product more, the uniform one, for the state in which no unit is on.
     """
@@ -117,7 +117,7 @@ def one_active(rng: np.random.Generator, m: int = 4, n: int = 6) -> float:
 
 
 def orthogonal(rng: np.random.Generator, n_machines: int = 100, m: int = 6, n: int = 8) -> dict[str, float]:
-    """Share of random machines with orthogonal weights whose largest term of Z_R the rule of section 3.1 finds.
+    """Compute the share of machines with orthogonal weights whose largest term of Z_R the rule of section 3.1 finds.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def orthogonal(rng: np.random.Generator, n_machines: int = 100, m: int = 6, n: i
 
 
 def projections(sizes: tuple[int, ...], rng: np.random.Generator) -> dict[str, float]:
-    """Theorem A.0.1 to the letter, by the number of bits n: how far from normal a projection is.
+    """Follow theorem A.0.1 to the letter, by the number of bits n: how far from normal a projection is.
 
     Means mu_j are drawn uniformly from [-1, 1], n rows from their product distribution, less mu, and a direction from
     the sphere; Kolmogorov's distance between the n projections and N(0, sigma^2), sigma^2 = 1 - E[mu^2] = 2 / 3.
@@ -149,14 +149,14 @@ def projections(sizes: tuple[int, ...], rng: np.random.Generator) -> dict[str, f
 
 
 def exception(n: int, rng: np.random.Generator) -> float:
-    """The same for the paper's counterexample: one fair bit among certain ones; sigma is that of the projections."""
+    """Measure the same for the paper's counterexample, a fair bit among certain ones; sigma is of the projections."""
     mean = np.ones(n)
     mean[0] = 0.0
     return distance_from_normal(mean, None, rng)
 
 
 def distance_from_normal(mean: np.ndarray, sigma: float | None, rng: np.random.Generator) -> float:
-    """Kolmogorov's distance between N(0, sigma^2) and a random projection of as many rows as bits.
+    """Compute Kolmogorov's distance between N(0, sigma^2) and a random projection of as many rows as bits.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class Universal(NamedTuple):
 
 
 def universal_machine(probabilities: np.ndarray, tolerance: float = 1e-3) -> Universal:
-    """A machine whose distribution on n bits is within `tolerance` of a given one, in total variation (section 2.5).
+    """Build a machine within `tolerance` of a distribution on n bits, in total variation (section 2.5).
 
     Relative to the least probability, each state x with q = p(x) / p_min > 1 gets a unit w = a x,
     theta = -n a + ln(q - 1) (the paper has x = (1, ..., 1)).  Its factor 1 + exp(w . y + theta) of (2.4) is q at y = x

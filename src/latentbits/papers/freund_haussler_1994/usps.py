@@ -21,10 +21,10 @@ from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import fitted
 
 __all__ = [
-    "EM_STEPS",
+    "ITERATIONS_PER_SPLIT",
     "MEASURES",
     "METHODS",
-    "SPLIT",
+    "N_EM_STEPS",
     "Digits",
     "Setup",
     "area",
@@ -45,11 +45,11 @@ __all__ = [
 
 METHODS = ("product", "mixture", "mixture, smoothed", "pursuit", "pursuit, 8 starts", "pursuit, ours", "default")
 MEASURES = ("single_bit", "reconstruction")
-EM_STEPS = 4  # of a pursuit, for each unit
-SPLIT = 20  # EM iterations before each doubling of a mixture
+N_EM_STEPS = 4  # of a pursuit, for each unit
+ITERATIONS_PER_SPLIT = 20  # EM iterations before each doubling of a mixture
 TINY = 1e-3
-NEVER = -1e9  # a gain below which no fit stops
-SHOWN = 0  # the seed whose weights are drawn
+NEVER_GAIN = -1e9  # a gain below which no fit stops
+SEED_SHOWN = 0  # the seed whose weights are drawn
 CHAINS, STEPS = 512, 2000  # of the annealed log Z of a machine that cannot be summed
 
 
@@ -68,7 +68,7 @@ class Digits(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Setup(NamedTuple):
 
 
 def load_digits(which: str, notes: list[str]) -> Digits | None:
-    """All digits, ink where the grey value is above the middle; what could not be had is noted.
+    """Load all digits, ink where the grey value is above the middle; what could not be had is noted.
 
     Parameters
     ----------
@@ -114,19 +114,19 @@ def load_digits(which: str, notes: list[str]) -> Digits | None:
 
 
 def _places(n: int, setup: Setup, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are to learn from, and which to test."""
+    """Draw which rows are to learn from, and which to test."""
     order = np.random.default_rng([seed, 500]).permutation(n)
     return order[: setup.n_train], order[setup.n_train :][: setup.n_test]
 
 
 def split(X: np.ndarray, setup: Setup, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to learn from and others to test, drawn at random from all."""
+    """Split rows at random, some to learn from and others to test."""
     train, test = _places(len(X), setup, seed)
     return X[train], X[test]
 
 
 def model_of(method: str, n_units: int, seed: int) -> Any:
-    """A method as an estimator.
+    """Make a method an estimator.
 
     "mixture" and "pursuit" are the paper's to the letter: maximum likelihood without any smoothing, where not all
     components are split the first of them (footnote 5), and a machine without input biases whose units have one start
@@ -150,7 +150,7 @@ NO_LOG_Z: dict[str, Any] = {"annealing_chains": 2, "annealing_steps": 1}
 
 
 def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
-    """The two measures that need no log Z."""
+    """Measure the two errors that need no log Z."""
     return {
         "single_bit": single_bit_error(model, X, n_bits=5, random_state=seed),
         "reconstruction": reconstruction(model, X),
@@ -158,7 +158,7 @@ def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
 
 
 def one_seed(digits: Digits, setup: Setup, seed: int) -> dict[str, Any]:
-    """All methods on the rows of one seed, as numbers that JSON can hold.
+    """Learn by all methods from the rows of one seed; give numbers that JSON can hold.
 
     Returns
     -------
@@ -192,12 +192,16 @@ def one_seed(digits: Digits, setup: Setup, seed: int) -> dict[str, Any]:
         },
         "backfitting": backfitting(models["pursuit"], train, test, seed),
         "likelihood": None if setup.summed is None else likelihoods(train, test, setup.n_units, setup.summed, seed),
-        **({"vectors": {name: np.round(one, 4).tolist() for name, one in vectors.items()}} if seed == SHOWN else {}),
+        **(
+            {"vectors": {name: np.round(one, 4).tolist() for name, one in vectors.items()}}
+            if seed == SEED_SHOWN
+            else {}
+        ),
     }
 
 
 def assembled(digits: Digits, setup: Setup, seeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What ``results.json`` holds of all seeds: lists over them."""
+    """Assemble what ``results.json`` holds of all seeds: lists over them."""
     results = {
         name: {
             "seconds": [seed["methods"][name]["seconds"] for seed in seeds],
@@ -227,7 +231,7 @@ def assembled(digits: Digits, setup: Setup, seeds: Sequence[Mapping[str, Any]]) 
 
 
 def mixture_weights(model: BernoulliMixture) -> np.ndarray:
-    """The components as weight vectors, the largest first: (1/2) log(p / (1 - p)), equation 2.9."""
+    """Turn components into weight vectors, the largest first: (1/2) log(p / (1 - p)), equation 2.9."""
     means = np.clip(model.means_[np.argsort(-model.weights_)], TINY, 1 - TINY)
     return 0.5 * (np.log(means) - np.log1p(-means))
 
@@ -236,7 +240,7 @@ def mixture_weights(model: BernoulliMixture) -> np.ndarray:
 
 
 def area(weights: np.ndarray) -> float:
-    """Share of the pixels that a weight vector acts on, (sum w^2)^2 / (n sum w^4); the mean over all vectors.
+    """Average over vectors the share of the pixels that each acts on, (sum w^2)^2 / (n sum w^4).
 
     >>> area(np.array([[1.0, -1.0, 1.0, 1.0], [0.0, 2.0, 0.0, 0.0]]))
     0.625
@@ -246,7 +250,7 @@ def area(weights: np.ndarray) -> float:
 
 
 def likeness(weights: np.ndarray, X: np.ndarray, labels: np.ndarray) -> float:
-    """Cosine of a weight vector and the mean image of the digit that it is most like; the mean over all vectors."""
+    """Compute the cosine of a weight vector and the mean image of the digit most like it; the mean over all vectors."""
     images = np.stack([2 * X[labels == digit].mean(0) - 1 for digit in np.unique(labels)])
     cosine = _unit(np.asarray(weights, np.float64)) @ _unit(images).T
     return float(cosine.max(1).mean())
@@ -260,7 +264,7 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 
 def second_order_error(train: np.ndarray, X: np.ndarray, n_components: int, seed: int, n_bits: int = 5) -> float:
-    """Single-bit error of what principal components know: each bit from all others, by a Gaussian of their covariance.
+    """Measure the single-bit error of principal components: each bit from the others, by a Gaussian.
 
     The Gaussian has the variance of the leading components, and the same in all other directions (probabilistic PCA);
     a bit is predicted by its conditional mean.  Bits are those that `single_bit_error` chooses for the seed.
@@ -278,7 +282,7 @@ def second_order_error(train: np.ndarray, X: np.ndarray, n_components: int, seed
 
 
 def likelihoods(train: np.ndarray, test: np.ndarray, n_units: int, summed: int, seed: int) -> dict[str, Any]:
-    """Log-losses of machines without input biases, m (n + 1) parameters, and of mixtures of m, one fewer.
+    """Measure log-losses of machines without input biases, m (n + 1) parameters, and of mixtures of m, one fewer.
 
     Returns
     -------
@@ -309,7 +313,7 @@ def likelihoods(train: np.ndarray, test: np.ndarray, n_units: int, summed: int, 
 
 
 def _finite(loss: float) -> float | None:
-    """None where a row is impossible; JSON has no infinity."""
+    """Replace by None what is not finite, where a row is impossible; JSON has no infinity."""
     return loss if np.isfinite(loss) else None
 
 
@@ -319,7 +323,7 @@ def _finite(loss: float) -> float | None:
 def backfitting(
     machine: CombinationMachine, train: np.ndarray, test: np.ndarray, seed: int
 ) -> dict[str, dict[str, float]]:
-    """Errors on test rows of the paper's pursuit, `before` and `after` a round of backfitting."""
+    """Measure errors on test rows of the paper's pursuit, `before` and `after` a round of backfitting."""
     rng = np.random.default_rng([seed, 46])
     refitted = backfitted(machine.components_, machine.hidden_bias_, 2.0 * train - 1, rng)
     after = CombinationMachine.from_parameters(*refitted, random_state=0, **NO_LOG_Z)
@@ -329,7 +333,7 @@ def backfitting(
 def backfitted(
     weights: np.ndarray, hidden_bias: np.ndarray, rows: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Units learned once more, each with the structure of all others removed; the paper does not say how it does it.
+    """Learn units once more, each with the structure of all others removed; the paper does not say how it does it.
 
     The structure of all units is removed, as in the pursuit.  Then, unit by unit, its own is put back, EM goes on from
     the unit, and the structure of what EM finds is removed.
@@ -341,7 +345,7 @@ def backfitted(
         rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
     for i in range(len(w)):
         rows = rows + heads[i][:, None] * w[i]
-        for _ in range(EM_STEPS):
+        for _ in range(N_EM_STEPS):
             mean_h, mean_hx = equations.expected(w[i], theta[i], rows)
             w[i], theta[i] = equations.m_step(min(max(mean_h, edge), 1 - edge), mean_hx)
         rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
@@ -351,8 +355,8 @@ def backfitted(
 # --- errors along learning (figures 4.6 and 4.7) ---
 
 
-def curves(digits: Digits, setup: Setup, stops: Sequence[int], n_points: int, seed: int = SHOWN) -> dict[str, Any]:
-    """Errors of a mixture and of the paper's pursuit along their learning."""
+def curves(digits: Digits, setup: Setup, stops: Sequence[int], n_points: int, seed: int = SEED_SHOWN) -> dict[str, Any]:
+    """Measure errors of a mixture and of the paper's pursuit along their learning."""
     parts = split(digits.X, setup, seed)
     machine = fitted(model_of("pursuit", setup.n_units, seed), parts[0]).model
     return {
@@ -362,7 +366,7 @@ def curves(digits: Digits, setup: Setup, stops: Sequence[int], n_points: int, se
 
 
 def pursuit_curve(machine: CombinationMachine, parts: Sequence[np.ndarray], n_points: int, seed: int) -> dict[str, Any]:
-    """Errors of a pursuit after each of its units: the first k are the pursuit of k units.
+    """Measure errors of a pursuit after each of its units: the first k are the pursuit of k units.
 
     Returns
     -------
@@ -383,13 +387,13 @@ def pursuit_curve(machine: CombinationMachine, parts: Sequence[np.ndarray], n_po
         )
         for kept in there
     ]
-    return {"steps": (EM_STEPS * sizes).tolist(), **_errors_along(prefixes, parts, seed)}
+    return {"steps": (N_EM_STEPS * sizes).tolist(), **_errors_along(prefixes, parts, seed)}
 
 
 def mixture_curve(
     n_units: int, parts: Sequence[np.ndarray], seed: int, stops: Sequence[int] = (0, 1, 2, 4, 8, 20)
 ) -> dict[str, Any]:
-    """Errors of a mixture along the splitting schedule, at some iterations after each doubling; 0 is just after it.
+    """Measure errors of a mixture along the splitting schedule, at iterations after each doubling; 0 is just after it.
 
     A fit of k components that is stopped after i iterations is the fit of all, stopped there.
 
@@ -402,10 +406,10 @@ def mixture_curve(
     steps, models = [], []
     for place, size in enumerate(sizes):
         for stop in stops:
-            steps.append(SPLIT * place + stop)
-            model = model_of("mixture", size, seed).set_params(max_iter=stop, tol=NEVER)
+            steps.append(ITERATIONS_PER_SPLIT * place + stop)
+            model = model_of("mixture", size, seed).set_params(max_iter=stop, tol=NEVER_GAIN)
             models.append(fitted(model, parts[0]).model)
-    doublings = {str(SPLIT * place): size for place, size in enumerate(sizes)}
+    doublings = {str(ITERATIONS_PER_SPLIT * place): size for place, size in enumerate(sizes)}
     return {"steps": steps, **_errors_along(models, parts, seed), "doublings": doublings}
 
 

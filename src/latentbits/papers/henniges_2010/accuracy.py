@@ -23,25 +23,25 @@ from latentbits.models.binary_sparse_coding.posterior import Expectations, Param
 from latentbits.papers.henniges_2010.bars import N_BARS, SIZE, STATES
 from latentbits.papers.skeleton import kept
 
-__all__ = ["CANDIDATES", "CAUSES", "accuracy", "counted", "exact_em", "exponent", "timed"]
+__all__ = ["N_CANDIDATES", "N_CAUSES", "accuracy", "counted", "exact_em", "exponent", "timed"]
 
 PRIOR, NOISE = 0.2, 2.0  # of the bars
-CLOSE = 0.01  # an expectation, which lies between 0 and 1, is accurate to this
+CLOSE_ERROR = 0.01  # an expectation, which lies between 0 and 1, is accurate to this
 GAMMAS = (1, 2, 3, 4, 5)  # of 5 candidates
-REPEATS = 5  # the fastest of which counts
+N_REPEATS = 5  # the fastest of which counts
 
 
 def accuracy(folder: Path, n_rows: int, n_sets: int) -> dict[str, Any]:
-    """Truncated expectations of the bars against exact ones, with the true parameters.
+    """Compare truncated expectations of the bars with exact ones, with the true parameters.
 
     Returns
     -------
     dict
         For each gamma, of H' = 5 candidates, and set of rows: `close`, the share of rows in which <s> and <s s'> are
-        off by less than `CLOSE` everywhere, and `close_within`, that among the N_cut rows of highest evidence.  With
-        the paper's gamma `by_active`: the share by the number of active bars, 0 to 10, None where no row has so many.
+        off by less than `CLOSE_ERROR` everywhere; `close_within`, that of the N_cut rows of highest evidence.  With
+        the paper's gamma `by_active`: the share by the number of active bars, 0 to 10, None where there is no such row.
     """
-    return kept(folder, "accuracy", lambda: _accuracies(n_rows, n_sets), [n_rows, n_sets, GAMMAS, CLOSE])
+    return kept(folder, "accuracy", lambda: _accuracies(n_rows, n_sets), [n_rows, n_sets, GAMMAS, CLOSE_ERROR])
 
 
 def _accuracies(n_rows: int, n_sets: int) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _accuracy(n_rows: int, seed: int, gamma: int) -> dict[str, Any]:
         few, first, second = _expected(params, batch, gamma, STATES["n_candidates"])
         _, exact_first, exact_second = _expected(params, batch, N_BARS, N_BARS)
     off = np.maximum(np.abs(first - exact_first).max(1), np.abs(second - exact_second).max((1, 2)))
-    close, active = off < CLOSE, toy.causes.sum(1)
+    close, active = off < CLOSE_ERROR, toy.causes.sum(1)
     within = np.argsort(-few)[: round(n_rows * _share_within(gamma))]
     by_active = [close[active == n].mean() if (active == n).any() else np.nan for n in range(N_BARS + 1)]
     return {
@@ -91,7 +91,7 @@ def _program(n_causes: int, gamma: int, n_candidates: int) -> Callable[[Params, 
 
 
 def _expected(params: Params, batch: Batch, gamma: int, n_candidates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log evidence, <s> (rows, H) and <s_i s_j> of i < j (rows, H, H)."""
+    """Compute log evidence, <s> (rows, H) and <s_i s_j> of i < j (rows, H, H)."""
     states, n_causes = state_table(n_candidates, gamma), len(params.components)
     found = _program(n_causes, gamma, n_candidates)(params, batch)
     evidence, means = np.asarray(found.log_evidence), np.asarray(found.means).T
@@ -156,22 +156,22 @@ def _iteration() -> Callable[[Params, Batch], Maximum]:
 
 # --- what it costs ---
 
-CANDIDATES = tuple(range(5, 11))  # H' of the paper: 5 for bars, 10 for images
-CAUSES = (200, 400, 800, 1600)  # H that an E-step is timed with
+N_CANDIDATES = tuple(range(5, 11))  # H' of the paper: 5 for bars, 10 for images
+N_CAUSES = (200, 400, 800, 1600)  # H that an E-step is timed with
 
 
 def counted(gamma: int) -> list[int]:
-    """Count the states of at most gamma of H' candidates, which an E-step sums over, for each of `CANDIDATES`.
+    """Count the states of at most gamma of H' candidates, which an E-step sums over, for each of `N_CANDIDATES`.
 
     The table that is counted is the one that the E-step multiplies by, so that no clock has a say.
     """
-    return [len(state_table(n, gamma).bits) for n in CANDIDATES]
+    return [len(state_table(n, gamma).bits) for n in N_CANDIDATES]
 
 
 N_ROWS, N_COLUMNS = 1000, 100
 
 
-def timed(folder: Path, sizes: Sequence[int] = CAUSES, n_rows: int = N_ROWS) -> list[float]:
+def timed(folder: Path, sizes: Sequence[int] = N_CAUSES, n_rows: int = N_ROWS) -> list[float]:
     """Measure CPU seconds of an E-step over `n_rows` rows, compilation left out, for several H, with 3 of 6 candidates.
 
     Seconds are of all threads together: neither their number nor what else the machine does changes the exponent much.
@@ -195,7 +195,7 @@ def _seconds(n_rows: int, n_causes: int, gamma: int, n_candidates: int) -> float
     compiled = step.lower(params, shared, batch, None).compile()  # type: ignore[attr-defined]
     jax.block_until_ready(compiled(params, shared, batch, None))
     taken = []
-    for _ in range(REPEATS):
+    for _ in range(N_REPEATS):
         began = time.process_time()
         jax.block_until_ready(compiled(params, shared, batch, None))
         taken.append(time.process_time() - began)
@@ -203,7 +203,7 @@ def _seconds(n_rows: int, n_causes: int, gamma: int, n_candidates: int) -> float
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
-    """Slope of log seconds over log size, and its standard error.
+    """Fit the slope of log seconds over log size, and its standard error.
 
     >>> slope, error = exponent([1, 2, 4], [3, 12, 48])
     >>> round(slope, 6), round(error, 6)

@@ -17,11 +17,11 @@ from latentbits.papers.skeleton import Fitted, fitted, kept
 
 __all__ = [
     "ALTERED",
-    "BLOCK",
     "OURS",
     "PAPER",
     "RECIPES",
     "STATES",
+    "TRIALS_PER_BLOCK",
     "Setting",
     "Trace",
     "block",
@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 SIZE, N_BARS = 5, 10
-SIMILAR = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
-BLOCK = 50  # trials that are kept together
+SIMILAR_COSINE = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
+TRIALS_PER_BLOCK = 50  # trials that are kept together
 STATES: dict[str, Any] = {"max_active": 3, "n_candidates": 5}
 # what the library does otherwise, beside temperature and several starts
 OURS: dict[str, dict[str, Any]] = {
@@ -96,14 +96,14 @@ def learn(X: np.ndarray, options: Mapping[str, Any], start: float, seed: int, **
 
 
 def cosines(components: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """(learned, true): a bar is positive or negative, so that signs count."""
+    """Compute cosines (learned, true): a bar is positive or negative, so that signs count."""
     tiny = np.finfo(float).tiny
     learned, true = (v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), tiny) for v in (components, truth))
     return learned @ true.T
 
 
 def least_cosine(components: np.ndarray, truth: np.ndarray) -> float:
-    """How well the worst bar is found, each by a component of its own; -1 where two bars share their best component.
+    """Measure how well the worst bar is found, each by another component; -1 where two bars share their best component.
 
     >>> least_cosine(np.array([[0, 2.0], [3.0, 0]]), np.eye(2)), least_cosine(np.array([[1.0, 1], [-1, 0]]), np.eye(2))
     (1.0, -1.0)
@@ -118,7 +118,7 @@ def data_of(n_rows: int, trial: int) -> Bars:
 
 
 def block(folder: Path, n_rows: int, start: float, recipe: str, first: int, n_trials: int) -> dict[str, list[float]]:
-    """Trials from the first on, as the folder has them or made now.  All recipes learn from the same sets of rows.
+    """Make trials from the first on, or read them from the folder.  All recipes learn from the same sets of rows.
 
     Returns
     -------
@@ -146,16 +146,16 @@ def block(folder: Path, n_rows: int, start: float, recipe: str, first: int, n_tr
 
 
 def starts_of(n_trials: int) -> Iterable[tuple[int, int]]:
-    """First trial and number of trials of each block.
+    """List first trial and number of trials of each block.
 
     >>> list(starts_of(120))
     [(0, 50), (50, 50), (100, 20)]
     """
-    return ((first, min(BLOCK, n_trials - first)) for first in range(0, n_trials, BLOCK))
+    return ((first, min(TRIALS_PER_BLOCK, n_trials - first)) for first in range(0, n_trials, TRIALS_PER_BLOCK))
 
 
 def trials(folder: Path, setting: Setting, recipe: str) -> dict[str, list[float]]:
-    """All trials of a recipe."""
+    """Make all trials of a recipe."""
     blocks = [
         block(folder, setting.n_rows, setting.start, recipe, *part) for part in starts_of(setting.n_trials[recipe])
     ]
@@ -163,12 +163,12 @@ def trials(folder: Path, setting: Setting, recipe: str) -> dict[str, list[float]
 
 
 def is_recovered(found: Mapping[str, Sequence[float]]) -> np.ndarray:
-    """In which trials every bar has a component of its own."""
-    return np.asarray(found["least_cosine"]) > SIMILAR
+    """Find in which trials every bar has a component to itself."""
+    return np.asarray(found["least_cosine"]) > SIMILAR_COSINE
 
 
 def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """What ``results.json`` holds of the trials of a recipe.
+    """Summarize what ``results.json`` holds of the trials of a recipe.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     kept = is_recovered(found)
     sparseness, noise, drawn = (np.array(found[name]) for name in ("sparseness", "noise", "drawn"))
     about = sparseness - drawn
-    seconds = [x for i, x in enumerate(found["seconds"]) if i % BLOCK or len(kept) == 1]
+    seconds = [x for i, x in enumerate(found["seconds"]) if i % TRIALS_PER_BLOCK or len(kept) == 1]
     return {
         "n": len(kept),
         "recovered": int(kept.sum()),
@@ -192,12 +192,12 @@ def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 
 
 def trace(toy: Bars, start: float, seed: int) -> Trace:
-    """The course of one run by the paper's recipe: of the passes that learn, not of those that rank."""
+    """Trace one run by the paper's recipe: the passes that learn, not those that rank."""
     model = learn(toy.X, PAPER, start, seed, keep_components=True).model
     order = linear_sum_assignment(-cosines(model.components_, toy.components).T)[1]
     return Trace(
         np.asarray(model.sparseness_history_)[::2],
         np.asarray(model.noise_history_)[::2],
         np.asarray(model.components_history_)[::2, order],
-        least_cosine(model.components_, toy.components) > SIMILAR,
+        least_cosine(model.components_, toy.components) > SIMILAR_COSINE,
     )

@@ -23,7 +23,7 @@ TRUTH = (2.0, 2.0)  # pi H and sigma
 
 @in_style
 def figure_1(toy: Bars, traces: Mapping[str, Trace], iterations: Sequence[int]) -> Any:
-    """Rows, components along the first run, and the courses of all runs."""
+    """Draw rows, components along the first run, and the courses of all runs."""
     figure = new_figure((13.5, 5.0))
     parts: Any = figure.subfigures(1, 3, width_ratios=(0.62, 1.9, 1.5))
     left, middle, right = parts
@@ -53,7 +53,7 @@ def figure_1(toy: Bars, traces: Mapping[str, Trace], iterations: Sequence[int]) 
 
 @in_style
 def figure_2(fields: Fields, setup: Setup) -> Any:
-    """Components at random and the most globular ones, with the course of learning."""
+    """Draw components at random and the most globular ones, with the course of learning."""
     n, shape = len(fields.components), (setup.side, setup.side)
     across = 20 if n >= N_RANDOM else 10
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:N_RANDOM])

@@ -43,18 +43,18 @@ class Fit(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
     side
-        Of a patch, in pixels.
+        Width and height of a patch in pixels.
     n_patches
         N.
     fits
         The first two are drawn, the paper's and one with fewer causes; then the same two by our recipe.
     nearest
-        Those of an image of the paper's collection, at its scale: its own first, one with fewer causes, others.
+        Fits to an image of the paper's collection, at its scale: its own first, one with fewer causes, others.
     cut, max_iter
         Iterations: all patches before the first of `cut`, N_cut of them from the second on.
     """
@@ -78,7 +78,7 @@ QUICK = Setup(8, 2000, (Fit(20, 3, 5), Fit(12, 3, 5)), (), cut=(10, 15), max_ite
 
 
 class Fields(NamedTuple):
-    """What a fit found: components (H, D), their measures, and the course of pi H and sigma."""
+    """Result of a fit: components (H, D), their measures, and the course of pi H and sigma."""
 
     components: np.ndarray
     summary: FieldSummary
@@ -87,7 +87,7 @@ class Fields(NamedTuple):
 
 
 def load_images(name: str, notes: list[str]) -> np.ndarray | None:
-    """Grey images by the name of the set; None, and a note, where they cannot be had or "none" is asked for."""
+    """Load grey images by the name of the set; None, and a note, where they cannot be had or "none" is asked for."""
     if name == "none":
         notes.append("The natural images were left out.")
         return None
@@ -104,7 +104,7 @@ def load_images(name: str, notes: list[str]) -> np.ndarray | None:
 def run(
     images: np.ndarray, name: str, setup: Setup, folder: Path, say: Say
 ) -> tuple[dict[str, Any], dict[str, Fields]]:
-    """All fits, on the same patches; each is kept in the folder.
+    """Make all fits, on the same patches; each is kept in the folder.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def run(
 
 
 def _found(X: np.ndarray, fit: Fit, setup: Setup) -> dict[str, Any]:
-    """What is kept of a fit."""
+    """Measure what is kept of a fit."""
     model, seconds = learn(X, fit, setup)
     return {
         "seconds": seconds,
@@ -178,7 +178,7 @@ def learn(X: np.ndarray, fit: Fit, setup: Setup) -> Fitted:
 
 
 def count_globular(summary: FieldSummary) -> int:
-    """Fields without a preferred orientation; not those that the border cuts or that fill the patch."""
+    """Count fields without a preferred orientation; not those that the border cuts or that fill the patch."""
     whole = (summary.localisation >= LOCALISED) & (summary.margin >= INSIDE)
     return int(np.sum(whole & (summary.globularity > GLOBULAR)))
 

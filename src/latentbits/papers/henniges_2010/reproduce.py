@@ -18,20 +18,20 @@ from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
 __all__ = ["Plan", "reproduce", "trials"]
 
-STARTS = (5.0, 1.0)  # pi H, of figure 1 C
-ITERATIONS = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
+START_N_ACTIVE = (5.0, 1.0)  # pi H, of figure 1 C
+ITERATIONS_SHOWN = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
 HATEREN = "vanhateren_one"
-HALF = 0.5  # of their energy is shared by fields that count as similar
-ENOUGH = 100  # trials from which shares of them are held to ranges
+SIMILAR_ENERGY_SHARE = 0.5  # of their energy is shared by fields that count as similar
+ENOUGH_TRIALS = 100  # trials from which shares of them are held to ranges
 
 N_PAPER, N_OTHER, N_DEFAULT = 1000, 200, 100  # trials of the paper's recipe, as in the paper, and of the others
 N_EXACT = 500  # rows of which an iteration with gamma = H is held against exact EM
-TAKES = {"ours": 2, "default": 2}  # times as long as the others, about
+RELATIVE_SECONDS = {"ours": 2, "default": 2}  # times as long as the others, about
 OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ def reproduce(
     Parameters
     ----------
     out, quick, say
-        As there; quick has few trials, and few small patches.
+        The same as there; quick has few trials, and few small patches.
     natural
         The set of natural images, by its name for `load_dataset`, or "none"; left out with a note where it cannot be
         had.
@@ -100,7 +100,7 @@ def reproduce(
 
 
 def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
-    """The experiments on bars, block by block: `reproduce` finds what they keep.  The longest come first.
+    """List the experiments on bars, block by block: `reproduce` finds what they keep.  The longest come first.
 
     Natural images are not among them, which take the accelerator, nor are times, which need a machine to themselves.
     """
@@ -111,7 +111,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
         for recipe, n in setting.n_trials.items()
         for part in bars.starts_of(n)
     ]
-    longest_first = sorted(blocks, key=lambda one: -one[0] * one[-1] * TAKES.get(one[2], 1))
+    longest_first = sorted(blocks, key=lambda one: -one[0] * one[-1] * RELATIVE_SECONDS.get(one[2], 1))
     return [
         *(partial(bars.block, folder, *one) for one in longest_first),
         partial(accuracy.accuracy, folder, *plan.n_compared),
@@ -124,8 +124,8 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
 def _figure_1(run: Run) -> dict[str, Any]:
     run.say(f"bars, {run.plan.n_rows} rows: figure 1")
     toy = linear_bars(run.plan.n_rows, size=bars.SIZE, random_state=0)
-    traces = {f"from {start:g}": bars.trace(toy, start, seed=0) for start in STARTS}
-    run.draw("1", figures.figure_1(toy, traces, ITERATIONS))
+    traces = {f"from {start:g}": bars.trace(toy, start, seed=0) for start in START_N_ACTIVE}
+    run.draw("1", figures.figure_1(toy, traces, ITERATIONS_SHOWN))
     runs = {
         name: {"sparseness": one.sparseness.tolist(), "noise": one.noise.tolist(), "recovered": one.recovered}
         for name, one in traces.items()
@@ -150,7 +150,7 @@ def _bars(run: Run) -> dict[str, Any]:
 
 
 def _changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The ablation: the paper's recipe with none, one, two and all of our changes, on the trials that all have."""
+    """Make the ablation: the paper's recipe with none, one, two and all of our changes, on the trials that all have."""
     lines = {key: one["recipes"] for key, one in table.items() if set(bars.ALTERED) <= set(one["recipes"])}
     names = ("paper", *bars.ALTERED)
     n = min((len(recipes[name]["noise"]) for recipes in lines.values() for name in names), default=0)
@@ -161,7 +161,7 @@ def _changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
-    """Means of all lines; shares and spreads, and what is made of them, where there are trials enough."""
+    """Average all lines; shares and spreads, and what is made of them, where there are trials enough."""
     measured: dict[str, Measured] = {}
     for key, one in table.items():
         found = one["recipes"]["paper"]
@@ -169,14 +169,14 @@ def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
         measured[f"first_noise_{key}"] = averaged(found["first_noise"])
         if kept.any():
             measured |= {f"sparseness_{key}": averaged(sparseness[kept]), f"noise_{key}": averaged(noise[kept])}
-        if len(kept) >= ENOUGH:
+        if len(kept) >= ENOUGH_TRIALS:
             measured |= {
                 f"recovered_{key}": share_of(kept),
                 f"sparseness_spread_{key}": _deviation(sparseness[kept]),
                 f"noise_spread_{key}": _deviation(noise[kept]),
                 f"noise_spread_all_{key}": _deviation(noise),
             }
-        if len(other := one["recipes"].get("about", {}).get("noise", [])) >= ENOUGH:
+        if len(other := one["recipes"].get("about", {}).get("noise", [])) >= ENOUGH_TRIALS:
             measured |= {
                 f"recovered_new_{key}": share_of(bars.is_recovered(one["recipes"]["about"])),
                 f"noise_spread_all_new_{key}": _deviation(np.array(other)),
@@ -189,7 +189,7 @@ def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
 
 
 def _of_changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
-    """What each of our changes does to the share of trials, of all lines, alone and beside the other two."""
+    """Measure what each of our changes does to the share of trials, of all lines, alone and beside the other two."""
     measured = {}
     everything = "+".join(bars.OURS)
     for change in bars.OURS:
@@ -203,7 +203,7 @@ def _of_changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
             gains = [
                 1.0 * with_it - without[: len(with_it)] for with_it, without in pairs
             ]  # of the same rows and start
-            if sum(map(len, gains)) >= ENOUGH:
+            if sum(map(len, gains)) >= ENOUGH_TRIALS:
                 measured[f"{change}_{name}"] = averaged(np.concatenate(gains))
     return measured
 
@@ -216,11 +216,11 @@ def _of_ours(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
         if name in ("ours", "default")
     ]
     n = sum(map(len, missed))
-    return {"failures": share_of(np.concatenate(missed))} if n >= ENOUGH else {}
+    return {"failures": share_of(np.concatenate(missed))} if n >= ENOUGH_TRIALS else {}
 
 
 def _deviation(values: np.ndarray) -> Measured:
-    """Standard deviation, with an error that does not assume a Gaussian."""
+    """Estimate a standard deviation, with an error that does not assume a Gaussian."""
     off = np.square(values - values.mean())
     deviation = float(np.sqrt(off.mean()))
     return Measured(deviation, float(off.std() / np.sqrt(len(off)) / (2 * deviation)), len(values))
@@ -250,15 +250,15 @@ def _accuracy(run: Run) -> dict[str, Any]:
 def _costs(run: Run) -> dict[str, Any]:
     run.say("states and times")
     states = {str(gamma): accuracy.counted(gamma) for gamma in (2, 3, 4)}
-    slopes = {gamma: accuracy.exponent(accuracy.CANDIDATES, counts)[0] for gamma, counts in states.items()}
+    slopes = {gamma: accuracy.exponent(accuracy.N_CANDIDATES, counts)[0] for gamma, counts in states.items()}
     run.measured |= {f"states_{gamma}": Measured(slope) for gamma, slope in slopes.items()}
-    found = {"candidates": accuracy.CANDIDATES, "states": states, "exponents": slopes}
+    found = {"candidates": accuracy.N_CANDIDATES, "states": states, "exponents": slopes}
     if not run.plan.timed:
         return found
     seconds = accuracy.timed(run.out / "runs")
-    slope, error = accuracy.exponent(accuracy.CAUSES, seconds)
+    slope, error = accuracy.exponent(accuracy.N_CAUSES, seconds)
     run.measured["time_causes"] = Measured(slope, error, len(seconds))
-    return {**found, "causes": accuracy.CAUSES, "seconds": seconds, "exponent": slope, "error": error}
+    return {**found, "causes": accuracy.N_CAUSES, "seconds": seconds, "exponent": slope, "error": error}
 
 
 # --- natural images ---
@@ -308,7 +308,7 @@ def _nearest(setup: images.Setup, run: Run) -> dict[str, Any] | None:
 def _of_images(
     found: Mapping[str, Any], fields: Mapping[str, images.Fields], setup: images.Setup
 ) -> dict[str, Measured]:
-    """Measure what the paper says of its own scale, and at any scale the orientations alone."""
+    """Measure what the paper says at its scale, and at any scale the orientations alone."""
 
     def single(value: float) -> Measured:
         return Measured(float(value), None, 1)
@@ -326,7 +326,9 @@ def _of_images(
     measured |= {"images_sparseness_other": single(theirs[0]["sparseness"])}
     measured |= {"images_sparseness_ours": single(ours[0]["sparseness"])}
     many, few = (fields[fit.key].components for fit in setup.fits[:2])
-    measured["images_similar"] = share_of(images.likeness(few, many, (setup.side, setup.side)) ** 2 >= HALF)
+    measured["images_similar"] = share_of(
+        images.likeness(few, many, (setup.side, setup.side)) ** 2 >= SIMILAR_ENERGY_SHARE
+    )
     if found["nearest"] is None:
         return measured
     first, second, *_ = nearest = list(found["nearest"]["fits"].values())

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.papers.henniges_2010.accuracy import CLOSE, N_COLUMNS, N_ROWS
-from latentbits.papers.henniges_2010.bars import ALTERED, SIMILAR
+from latentbits.papers.henniges_2010.accuracy import CLOSE_ERROR, N_COLUMNS, N_ROWS
+from latentbits.papers.henniges_2010.bars import ALTERED, SIMILAR_COSINE
 from latentbits.papers.henniges_2010.images import GLOBULAR
 from latentbits.papers.pages import Measured, markdown, page, pictures, share_of
 
@@ -35,15 +35,15 @@ CAPTIONS = {
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """The whole page, in Markdown."""
+    """Write the whole page, in Markdown."""
     body = [
         "## How often all bars are found",
         _bars(results["bars"]["lines"], expected["bars"]),
         f"10 bars of 5 x 5 pixels, 2 active on average, noise 2. *All found*: every bar has a component of its own, "
-        f"cosine above {SIMILAR:g}. *z*: that share less the paper's, over the binomial errors of both. pi H and "
-        "sigma: mean and standard deviation of the trials in which all were found; in brackets the paper's. *Of the "
-        "rows drawn*: standard deviation of pi H about the number of bars that are really active in a row of the set. "
-        "All recipes begin with the same pi H and learn from the same sets.",
+        f"cosine above {SIMILAR_COSINE:g}. *z*: that share less the paper's, over the binomial errors of both. pi H "
+        "and sigma: mean and standard deviation of the trials in which all were found; in brackets the paper's. *Of "
+        "the rows drawn*: standard deviation of pi H about the number of bars that are really active in a row of the "
+        "set. All recipes begin with the same pi H and learn from the same sets.",
         _course(results["course"]),
         *_changes(results["bars"]["changes"], results["bars"]["lines"]),
         "## Truncated expectations",
@@ -57,7 +57,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
 
 
 def _course(found: Mapping[str, Any]) -> str:
-    """What is to be known of figure 1."""
+    """Say what is to be known of figure 1."""
     runs = [
         f"{name} {'all bars were found' if one['recovered'] else 'a bar was missed'}"
         for name, one in found["runs"].items()
@@ -100,20 +100,20 @@ def _in_percent(share: Measured) -> str:
 
 
 def _z(share: Measured, theirs: Mapping[str, Any]) -> float:
-    """By how many standard errors a share is above the paper's, which has the error of its own trials."""
+    """Compute by how many standard errors a share is above the paper's, which has the error of its trials."""
     error = np.sqrt(theirs["share"] * (1 - theirs["share"]) / theirs["n_trials"])
     return (share.value - theirs["share"]) / float(np.hypot(share.error or 0.0, error))
 
 
 def _spread(found: Sequence[float] | None, paper: str | None) -> str:
-    """Mean and standard deviation, with the paper's in brackets."""
+    """Write mean and standard deviation, with the paper's in brackets."""
     if found is None:
         return ""
     return f"{found[0]:.3f} ± {found[1]:.3f}" + (f" ({paper})" if paper else "")
 
 
 def _changes(found: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The ablation."""
+    """Write the ablation."""
     n, lines = found["n"], found["lines"]
     if not lines:
         return []
@@ -141,7 +141,7 @@ def _accuracy(found: Mapping[str, Any]) -> list[str]:
     return [
         markdown(["gamma", "accurate rows", "among the N_cut rows"], rows),
         f"Bars, true parameters, H' = 5, {n_sets} sets of {found['n_rows']} rows. A row is *accurate* if no <s_h> "
-        f"and no <s_i s_j> is off by {CLOSE:g}. With gamma = 3, by the number of active bars: {active}.",
+        f"and no <s_i s_j> is off by {CLOSE_ERROR:g}. With gamma = 3, by the number of active bars: {active}.",
     ]
 
 

@@ -36,7 +36,7 @@ class BumpFit(NamedTuple):
 def fit_bump(
     n_columns: int, n_samples: int | None, bias: bool = False, correction: float = 0.0, seed: int = 0
 ) -> BumpFit:
-    """The model of the paper on every shift once (`n_samples` None: exact moments), or on shifts drawn at random."""
+    """Fit the model of the paper to every shift once (`n_samples` None: exact moments), or to shifts at random."""
     X = bump(n_samples, n_features=n_columns, random_state=seed).X
     model = ClippedGaussian(2, noise="none", bias=bias, correction=correction, random_state=seed)
     with warnings.catch_warnings():
@@ -46,7 +46,7 @@ def fit_bump(
 
 
 def spectrum_numbers(model: ClippedGaussian, X: np.ndarray) -> dict[str, Any]:
-    """Ranks and sizes of both spectra, and how far the eigenvectors are from the cosine and sine of `angles`."""
+    """Measure ranks and sizes of both spectra, and how far eigenvectors are from the cosine and sine of `angles`."""
     bits, latent = spectrum_of(model.binary_eigenvalues_), spectrum_of(model.eigenvalues_)
     sizes = np.sort(np.abs(latent.eigenvalues))[::-1]
     theta = angles(X)
@@ -66,7 +66,7 @@ def spectrum_numbers(model: ClippedGaussian, X: np.ndarray) -> dict[str, Any]:
 
 
 def vectors(model: ClippedGaussian) -> dict[str, float]:
-    """The eigenvectors of C^ss and C^xx of the exact bump, compared.
+    """Compare the eigenvectors of C^ss and C^xx of the exact bump.
 
     `off_fourier`: the largest entry of C^ss outside of the diagonal in the basis of the Fourier modes, over its largest
     eigenvalue (a circulant matrix has none).  `plane`: sine of the largest angle between the planes of the first two
@@ -84,7 +84,7 @@ def vectors(model: ClippedGaussian) -> dict[str, float]:
 
 
 def rescaled(model: ClippedGaussian, spread: float, seed: int = 0) -> dict[str, float]:
-    """C^xx of variables x_i in other units: its rank, and by how much its eigenvalues change.
+    """Measure C^xx of variables x_i in other units: its rank, and by how much its eigenvalues change.
 
     Units are drawn with a standard deviation of their logarithms of `spread`, and brought to a mean square of 1, so
     that what changes is not the sum of all variances.
@@ -99,7 +99,7 @@ def rescaled(model: ClippedGaussian, spread: float, seed: int = 0) -> dict[str, 
 
 
 def angles(X: np.ndarray) -> np.ndarray:
-    """Where each bit stands on a circle on which the borders of the bumps in X are uniform.
+    """Place each bit on a circle on which the borders of the bumps in X are uniform.
 
     From one bit to the next the angle grows by pi times the share of rows in which these two differ; half way round the
     ring it has grown by pi, since every bump has one border in either half.
@@ -112,7 +112,7 @@ def angles(X: np.ndarray) -> np.ndarray:
 
 
 def are_bumps(X: np.ndarray) -> np.ndarray:
-    """Which rows have half of their bits on, all in one run round the ring.
+    """Find which rows have half of their bits on, all in one run round the ring.
 
     >>> are_bumps(np.array([[1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 1, 0]])).tolist()
     [True, False, False]
@@ -126,7 +126,7 @@ def are_bumps(X: np.ndarray) -> np.ndarray:
 
 
 def smallest_eigenvalue(n_columns: int) -> float:
-    """Of C^xx where exactly half of N bits are on: 1 - (N - 1) sin(pi / (2 (N - 1))), negative from N = 4 on.
+    """Compute that of C^xx if half of N bits are on, 1 - (N - 1) sin(pi / (2 (N - 1))), negative from N = 4 on.
 
     >>> round(smallest_eigenvalue(4), 9)
     -0.5
@@ -135,7 +135,7 @@ def smallest_eigenvalue(n_columns: int) -> float:
 
 
 def constraint(n_columns: int, n_samples: int, seed: int = 0) -> dict[str, Any]:
-    """The smallest eigenvalue of C^xx by theory and from a sample; and whether the model warned of it."""
+    """Compute the smallest eigenvalue of C^xx by theory and from a sample; and whether the model warned of it."""
     X = sum_constrained(n_samples, n_features=n_columns, random_state=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -30,7 +30,7 @@ def _mosaic(size: tuple[float, float], panels: Sequence[Sequence[str]], **ratios
 
 @in_style
 def figure_2() -> Any:
-    """Three lines in the plane of two hidden variables, without biases and with."""
+    """Draw three lines in the plane of two hidden variables, without biases and with."""
     figure, axes = _mosaic((11.0, 5.8), [["plain", "biased"]])
     weights, phi = THREE_LINES
     for name, biases, words in (("plain", 0 * phi, "Without biases"), ("biased", phi, "With biases")):
@@ -41,7 +41,7 @@ def figure_2() -> Any:
 
 @in_style
 def figure_3(exact: BumpFit, sampled: BumpFit) -> Any:
-    """Bumps, the spectra of their exact correlations and of a sample's, and the eigenvectors of both."""
+    """Draw bumps, the spectra of their exact correlations and of a sample's, and the eigenvectors of both."""
     figure, axes = _mosaic((13.0, 8.6), [["rows", "exact"], ["waves", "sampled"]], width_ratios=(1, 1.25))
     n_columns = exact.X.shape[1]
     rows = sampled.X[:N_ROWS_SHOWN]
@@ -60,7 +60,7 @@ def figure_3(exact: BumpFit, sampled: BumpFit) -> Any:
 
 
 def _draw_waves(ax: Any, exact: BumpFit, sampled: BumpFit) -> None:
-    """The two components of each fit along the ring, turned so that the first is the cosine of its angles."""
+    """Draw the two components of each fit along the ring, turned so that the first is the cosine of its angles."""
     bit = np.arange(1, exact.X.shape[1] + 1)
     for fit, look, words in ((exact, "-", "all shifts"), (sampled, ":", f"{len(sampled.X)} shifts")):
         theta = angles(fit.X)
@@ -80,7 +80,7 @@ def _draw_waves(ax: Any, exact: BumpFit, sampled: BumpFit) -> None:
 
 @in_style
 def figure_4(model: ClippedGaussian, twos: Twos, pair: Pair) -> Any:
-    """Spectra of the twos, the eigenvectors that are kept, and a morph."""
+    """Draw spectra of the twos, the eigenvectors that are kept, and a morph."""
     figure, axes = _mosaic(
         (13.0, 9.6), [["spectra", "weights"], ["morph", "morph"]], width_ratios=(1.25, 1), height_ratios=(1.75, 1)
     )
@@ -100,7 +100,7 @@ def figure_4(model: ClippedGaussian, twos: Twos, pair: Pair) -> Any:
 
 @in_style
 def figure_5(laws: Sequence[Mapping[str, Any]]) -> Any:
-    """Number of states and entropy against N, for each number of hidden variables, with biases and without."""
+    """Draw number of states and entropy against N, for each number of hidden variables, with biases and without."""
     figure, axes = _mosaic((13.0, 5.4), [["biased", "plain"]])
     for name, bias, words in (("biased", True, "With biases"), ("plain", False, "Without biases")):
         ax = axes[name]

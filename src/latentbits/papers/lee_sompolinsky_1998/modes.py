@@ -73,5 +73,5 @@ def _kept(eigenvalues: np.ndarray, n: int) -> float:
 
 
 def _within(vectors: np.ndarray, direction: np.ndarray) -> float:
-    """Share of the square of a direction that lies in the span of orthonormal vectors."""
+    """Compute the share of the square of a direction that lies in the span of orthonormal vectors."""
     return float(np.sum((direction @ vectors) ** 2) / (direction @ direction))

@@ -23,12 +23,12 @@ from latentbits.papers.skeleton import Part, Run, Say, kept, repeat, silent
 __all__ = ["Plan", "reproduce", "trials"]
 
 N_BUMP = 256
-UNITS = (0.1, 1.0)  # of x_i: standard deviations of their logarithms
-EXPLAINED = (1.0, 0.5)  # simulated data: the paper's model, and one in which half of each variance is noise
+UNIT_DEVIATIONS = (0.1, 1.0)  # of x_i: standard deviations of their logarithms
+EXPLAINED_SHARES = (1.0, 0.5)  # simulated data: the paper's model, and one in which half of each variance is noise
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     n_states
         Draws of the hidden variables for each of these.
     most_cells
-        States are counted one by one up to so many.
+        States are counted one by one up to this number.
     n_components, noise, n_morphs, n_draws
         On the twos: of figure 4 (the paper's model has no noise), pairs between which morphs are compared with
         cross-fades, and draws of the bootstrap for the errors of its spectra.
@@ -99,7 +99,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
     Parameters
     ----------
     out, quick, say
-        As there; quick has smaller samples, and fewer sizes and seeds.
+        The same as there; quick has smaller samples, and fewer sizes and seeds.
     digits
         "usps_twos" (scikit-learn's 8 x 8 twos stand in where it cannot be had, and all output says so), "bundled" for
         these at once, or "none".
@@ -116,7 +116,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
 
 
 def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
-    """What may be done in any order, and in other processes: simulated sets, and models of the twos."""
+    """List what may be done in any order, and in other processes: simulated sets, and models of the twos."""
     plan: Plan = QUICK if quick else Plan()
     models = [(size, "likelihood") for size in reversed(plan.likelihood)] + [
         (size, "moments") for size in plan.held_out
@@ -125,7 +125,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
         *(partial(_scored, out, "usps_twos", *one) for one in models),
         *(
             partial(_recovered, out, plan.n_simulated, share, seed)
-            for share in EXPLAINED
+            for share in EXPLAINED_SHARES
             for seed in range(plan.n_seeds)
         ),
     ]
@@ -135,7 +135,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
 
 
 def _bump(run: Run) -> dict[str, Any]:
-    """Spectra of the bump with exact moments and in samples, as the paper does it and as the defaults do."""
+    """Measure spectra of the bump with exact moments and in samples, as the paper does it and as the defaults do."""
     run.draw("2", figures.figure_2())
     run.say(f"the bump of {N_BUMP} bits")
     samples = run.plan.samples
@@ -153,7 +153,7 @@ def _bump(run: Run) -> dict[str, Any]:
         "fits": {name: fit.numbers for name, fit in fits.items()},
         "finite": [f"{size} shifts" for size in samples],
         "vectors": vectors(exact.model),
-        "rescaled": {str(spread): rescaled(exact.model, spread) for spread in UNITS},
+        "rescaled": {str(spread): rescaled(exact.model, spread) for spread in UNIT_DEVIATIONS},
         **_regenerated(exact, run.plan.n_drawn),
     }
     run.measured |= _of_bump(found)
@@ -161,7 +161,7 @@ def _bump(run: Run) -> dict[str, Any]:
 
 
 def _regenerated(exact: BumpFit, n_drawn: int) -> dict[str, Any]:
-    """What the model with two components draws: are they bumps, and how many different ones?"""
+    """Draw from the model with two components: are the rows bumps, and how many different ones?"""
     drawn = np.asarray(exact.model.sample(n_drawn))
     return {
         "n_drawn": n_drawn,
@@ -185,7 +185,7 @@ def _of_bump(bump: Mapping[str, Any]) -> dict[str, float]:
         "bump_fourier": bump["vectors"]["off_fourier"],
         "bump_plane": bump["vectors"]["plane"],
         "rescaled_rank": max(one["rank"] for one in bump["rescaled"].values()),
-        "rescaled_change": bump["rescaled"][str(UNITS[0])]["change"],
+        "rescaled_change": bump["rescaled"][str(UNIT_DEVIATIONS[0])]["change"],
         "bump_regenerated": bump["are_bumps"],
         "bump_distinct": bump["distinct"],
     }
@@ -211,7 +211,7 @@ def _of_constraint(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _twos(twos: Twos | None, digits: str, run: Run) -> dict[str, Any] | None:
-    """Figure 4, its numbers, and how well unseen twos are described."""
+    """Make figure 4 and its numbers, and measure how well unseen twos are described."""
     if twos is None:
         return None
     run.say(f"{twos.title}: {run.plan.n_components} components")
@@ -235,7 +235,7 @@ def _twos(twos: Twos | None, digits: str, run: Run) -> dict[str, Any] | None:
 
 
 def _scored(out: Path, digits: str, size: int, learner: str, twos: Twos | None = None) -> dict[str, Any]:
-    """Unseen twos under one model, as kept or computed now."""
+    """Score unseen twos under one model, as kept or computed now."""
 
     def compute() -> dict[str, Any]:
         found = load_twos(digits, []) if twos is None else twos
@@ -295,7 +295,7 @@ def _of_laws(laws: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _simulated(run: Run) -> list[dict[str, Any]]:
     found, plan = [], run.plan
-    for explained in EXPLAINED:
+    for explained in EXPLAINED_SHARES:
         run.say(f"{plan.n_seeds} simulated sets, {explained:.0%} of each variance shared")
         runs = [_recovered(run.out, plan.n_simulated, explained, seed) for seed in range(plan.n_seeds)]
         found.append({"explained": explained, "n_rows": plan.n_simulated, "runs": runs})
@@ -304,7 +304,7 @@ def _simulated(run: Run) -> list[dict[str, Any]]:
 
 
 def _recovered(out: Path, n_rows: int, explained: float, seed: int) -> dict[str, Any]:
-    """One simulated set, as kept or computed now."""
+    """Recover one simulated set, as kept or computed now."""
     compute = partial(recover, 50, 3, n_rows, explained, seed)
     return kept(out / "runs", f"simulated-{explained:g}-{seed}", compute, n_rows)
 

@@ -25,21 +25,21 @@ class Truth(NamedTuple):
 
 
 def draw_truth(n_columns: int, n_components: int, explained: float, rng: np.random.Generator) -> Truth:
-    """Random directions, all of one length: `explained` of each variance is shared.  Means of bits from 0.1 to 0.9."""
+    """Draw directions, all of one length: `explained` of each variance is shared.  Means of bits are 0.1 to 0.9."""
     directions = rng.standard_normal((n_columns, n_components))
     weights = np.sqrt(explained) * directions / np.linalg.norm(directions, axis=1, keepdims=True)
     return Truth(weights, np.full(n_columns, 1 - explained), ndtri(rng.uniform(0.1, 0.9, n_columns)))
 
 
 def simulate(truth: Truth, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of bits."""
+    """Draw rows of bits."""
     y = rng.standard_normal((n_samples, truth.weights.shape[1]))
     x = y @ truth.weights.T + np.sqrt(truth.noise) * rng.standard_normal((n_samples, len(truth.phi)))
     return (truth.phi + x > 0).astype(np.uint8)
 
 
 def recover(n_columns: int, n_components: int, n_samples: int, explained: float, seed: int) -> dict[str, Any]:
-    """Fit data of a truth of its own, with the number of components found by parallel analysis."""
+    """Fit data of a new truth, with the number of components found by parallel analysis."""
     rng = np.random.default_rng(seed)
     truth = draw_truth(n_columns, n_components, explained, rng)
     X = simulate(truth, n_samples, rng)
@@ -64,7 +64,7 @@ def recover(n_columns: int, n_components: int, n_samples: int, explained: float,
 
 
 def _smallest_cell(X: np.ndarray) -> np.ndarray:
-    """The least count in the 2 x 2 table of each pair of columns, (d, d)."""
+    """Count the rows in the emptiest cell of the 2 x 2 table of each pair of columns, (d, d)."""
     bits = X.astype(np.float64)
     both, ones = bits.T @ bits, bits.sum(axis=0)
     left, right = ones[:, None] - both, ones - both

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 ROWS_AT_ONCE = 65_536
-BIAS_SPREAD = 0.5  # standard deviation of phi: means of the bits between about 0.16 and 0.84 for two thirds of them
+BIAS_DEVIATION = 0.5  # standard deviation of phi: means of the bits between about 0.16 and 0.84 for two thirds of them
 
 
 class Planes(NamedTuple):
@@ -33,22 +33,22 @@ class Planes(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """What n draws of y show: distinct states, and the entropy of the states in nats."""
+    """Result of n draws of y: distinct states, and the entropy of the states in nats."""
 
     n_states: int
     entropy: float
 
 
 def random_planes(n_columns: int, n_components: int, bias: bool, rng: np.random.Generator) -> Planes:
-    """Planes in directions that are uniform on the sphere; without biases all go through the origin."""
+    """Draw planes in directions that are uniform on the sphere; without biases all go through the origin."""
     weights = rng.standard_normal((n_columns, n_components))
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-    phi = BIAS_SPREAD * rng.standard_normal(n_columns) if bias else np.zeros(n_columns)
+    phi = BIAS_DEVIATION * rng.standard_normal(n_columns) if bias else np.zeros(n_columns)
     return Planes(weights, phi)
 
 
 def sample_states(planes: Planes, n_samples: int, rng: np.random.Generator) -> Sampled:
-    """Distinct states among draws of y ~ N(0, I), and their entropy by counts with Miller and Madow's correction."""
+    """Draw y ~ N(0, I); give distinct states, and their entropy by counts with Miller and Madow's correction."""
     keys = _keys(len(planes.phi))
     seen = []
     for start in range(0, n_samples, ROWS_AT_ONCE):
@@ -59,7 +59,7 @@ def sample_states(planes: Planes, n_samples: int, rng: np.random.Generator) -> S
 
 
 def all_states(planes: Planes) -> np.ndarray:
-    """Every state that some y produces, each once, (n, N) bits; of planes of which no P + 1 meet in a point.
+    """List every state that some y produces, each once, (n, N) bits; of planes of which no P + 1 meet in a point.
 
     With biases each cell has a corner, where P planes meet; the 2^P cells round it are all ways to choose these P bits.
     Without (P >= 2), a cell is a cone, and the same holds for its edges, where P - 1 planes meet.
@@ -113,7 +113,7 @@ def two_flips_away(states: np.ndarray) -> np.ndarray:
 def entropy_law(
     sizes: Sequence[int], n_components: int, bias: bool, n_samples: int, rng: np.random.Generator, most_cells: int
 ) -> dict[str, Any]:
-    """States and entropy for several N, and how both grow with log N; the paper says P log N."""
+    """Measure states and entropy for several N, and how both grow with log N; the paper says P log N."""
     whole = random_planes(max(sizes), n_components, bias, rng)
     # the same planes and ever more of them: what is left between the sizes is growth
     nested = (Planes(whole.weights[:size], whole.phi[:size]) for size in sizes)
@@ -130,7 +130,7 @@ def entropy_law(
 
 
 def _slope(rows: Sequence[dict[str, Any]]) -> float:
-    """Of the logarithm of the number of states, counted one by one, against log N."""
+    """Fit the slope of the logarithm of the number of states, counted one by one, against log N."""
     return float(np.polyfit(np.log([row["N"] for row in rows]), np.log([row["counted"] for row in rows]), 1)[0])
 
 
@@ -156,7 +156,7 @@ def _keys(n_columns: int) -> np.ndarray:
 
 
 def _codes(bits: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """A number for each row: equal for equal rows, and of others for none among any number that fits into memory."""
+    """Give each row a number: equal for equal rows, and of others for none among any number that fits into memory."""
     codes = np.zeros(len(bits), np.uint64)
     for column, key in zip(bits.T, keys):
         codes += column.astype(np.uint64) * key

@@ -22,7 +22,7 @@ CAPTIONS = {
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """The whole page, in Markdown."""
+    """Write the whole page, in Markdown."""
     body = [
         "## The bump (figure 3)",
         _bump(results["bump"]),
@@ -149,7 +149,7 @@ def _twos(found: Mapping[str, Any] | None) -> list[str]:
 
 
 def _likelihood(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What maximum likelihood gains on unseen rows over the moments that it begins with."""
+    """Write what maximum likelihood gains on unseen rows over the moments that it begins with."""
     cells = [
         [
             str(row["P"]),

@@ -16,8 +16,8 @@ from latentbits.papers.digits import Twos
 
 __all__ = ["Pair", "fit_twos", "hidden", "nearer", "numbers", "pick_pair", "scored", "wrong_bits"]
 
-N_STEPS = 8
-RARE = (0.0, 0.01, 0.05, 0.1)  # pixels that are on, or off, in no more than such a share of the images are left out
+N_MORPH_STEPS = 8
+RARE_SHARES = (0.0, 0.01, 0.05, 0.1)  # of the images in which a pixel must be on, and off, or is left out
 
 
 class Pair(NamedTuple):
@@ -28,14 +28,14 @@ class Pair(NamedTuple):
 
 
 def fit_twos(twos: Twos, n_components: int, noise: str = "none") -> ClippedGaussian:
-    """The model of the paper on all twos."""
+    """Fit the model of the paper to all twos."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of constant pixels, and of the negative eigenvalues, which are reported
         return ClippedGaussian(n_components, noise=noise, random_state=0).fit(twos.X)
 
 
 def numbers(model: ClippedGaussian, twos: Twos, pair: Pair, wrong: np.ndarray) -> dict[str, Any]:
-    """The size of the negative part, how fast both spectra fall, what the model gets wrong, and the morph's flips."""
+    """Measure the negative part, how fast both spectra fall, what the model gets wrong, and the morph's flips."""
     bits, latent = spectrum_of(model.binary_eigenvalues_), spectrum_of(model.eigenvalues_)
     steps = flips(pair.morph.bits)
     return {
@@ -48,7 +48,7 @@ def numbers(model: ClippedGaussian, twos: Twos, pair: Pair, wrong: np.ndarray) -
         "smallest": float(latent.eigenvalues[-1]),
         "n_negative": int((latent.kinds < 0).sum()),
         "negative_share": latent.negative_share,
-        "without_rare": [_without_rare(model, least) for least in RARE],
+        "without_rare": [_without_rare(model, least) for least in RARE_SHARES],
         "negative_by_chance": _by_chance(twos, model.n_components_),
         "smallest_bits": float(bits.eigenvalues[-1]),
         "by_chance": model.n_components_ / twos.X.shape[1],
@@ -64,7 +64,7 @@ def numbers(model: ClippedGaussian, twos: Twos, pair: Pair, wrong: np.ndarray) -
 
 
 def _without_rare(model: ClippedGaussian, least: float) -> dict[str, Any]:
-    """The negative part among the pixels that are neither on nor off too rarely."""
+    """Measure the negative part among the pixels that are neither on nor off too rarely."""
     kept = np.minimum(model.means_, 1 - model.means_) > least
     found = spectrum_of(np.linalg.eigvalsh(model.correlation_[np.ix_(kept, kept)]))
     return {
@@ -76,14 +76,14 @@ def _without_rare(model: ClippedGaussian, least: float) -> dict[str, Any]:
 
 
 def _by_chance(twos: Twos, n_components: int) -> float:
-    """The negative part in as many rows that a clipped Gaussian with noise did produce: what the rows' number makes."""
+    """Measure the negative part in as many rows of a clipped Gaussian with noise: what the number of rows makes."""
     source = fit_twos(twos, n_components, "unique")
     drawn = twos._replace(X=np.asarray(source.sample(len(twos.X), random_state=0)))
     return float(fit_twos(drawn, n_components, "unique").negative_share_)
 
 
 def nearer(model: ClippedGaussian, X: np.ndarray, y: np.ndarray, wrong: np.ndarray, n_pairs: int) -> list[float]:
-    """How many pixels the middle of a morph is nearer to a real image than the middle of a linear cross-fade is.
+    """Count the pixels by which a morph's middle is nearer to a real image than that of a linear cross-fade.
 
     Of pairs of rows drawn from the tenth that the model gets best: distances are sums of absolute differences to the
     nearest row that is not an end of the pair.
@@ -104,19 +104,19 @@ def nearer(model: ClippedGaussian, X: np.ndarray, y: np.ndarray, wrong: np.ndarr
 
 
 def hidden(model: ClippedGaussian, X: np.ndarray) -> np.ndarray:
-    """The hidden variables of each row."""
+    """Find the hidden variables of each row."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that no y produces some rows is what `wrong_bits` counts
         return np.asarray(model.transform(X))
 
 
 def wrong_bits(model: ClippedGaussian, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """How many bits of each row its hidden variables y get wrong."""
+    """Count the bits of each row that its hidden variables y get wrong."""
     return np.count_nonzero((model.thresholds_ + y @ model.components_ > 0) != (X == 1), axis=1)
 
 
-def pick_pair(model: ClippedGaussian, X: np.ndarray, wrong: np.ndarray, n_steps: int = N_STEPS) -> Pair:
-    """Two rows and the way between them: of the tenth with the fewest wrong bits, a pair that is typically far apart.
+def pick_pair(model: ClippedGaussian, X: np.ndarray, wrong: np.ndarray, n_steps: int = N_MORPH_STEPS) -> Pair:
+    """Pick two rows and the way between them: of the tenth with the fewest wrong bits, a pair typically far apart.
 
     That is, two of these rows that differ in the median number of bits.
     """
@@ -130,7 +130,7 @@ def pick_pair(model: ClippedGaussian, X: np.ndarray, wrong: np.ndarray, n_steps:
 
 
 def scored(twos: Twos, size: int, learner: str = "moments") -> dict[str, Any]:
-    """Nats per unseen row and their standard error, with P hidden variables; none is independent bits.
+    """Score unseen rows, in nats a row with the standard error, with P hidden variables; none is independent bits.
 
     By expectation propagation.  What "likelihood" gains over "moments" is of the same rows, and by points.
     """

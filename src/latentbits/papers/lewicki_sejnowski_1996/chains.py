@@ -1,4 +1,4 @@
-"""What section 3 says of Gibbs sampling, measured of a lines network, where posteriors can be summed."""
+"""Claims of section 3 about Gibbs sampling, measured of a lines network, where posteriors can be summed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N_CHAINS = 32  # of each image
 
 
 class Chains(NamedTuple):
-    """Where chains end, and which sweep was the first that left all alone: the whole network, its second layer."""
+    """Ends of chains, and which sweep was the first that left all alone: the whole network, its second layer."""
 
     states: tuple[jax.Array, ...]
     sweeps: jax.Array
@@ -31,7 +31,7 @@ class Chains(NamedTuple):
 
 @jax.jit
 def _chains(params: Params, on: jax.Array, keys: jax.Array) -> Chains:
-    """Chains of the paper: a row rests after a sweep in which no unit changes with a probability of 0.05."""
+    """Run the paper's chains: a row rests after a sweep in which no unit changes with a probability of 0.05."""
 
     def body(k: jax.Array, chains: Chains) -> Chains:
         states, chances, _ = sweep(params, on, 1 - on, chains.states, folded(keys, k))
@@ -49,7 +49,7 @@ def _chains(params: Params, on: jax.Array, keys: jax.Array) -> Chains:
 
 
 def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
-    """Chains of every image, as long as those that the paper learns from; averages over images as they come up.
+    """Run chains of every image, as long as those that the paper learns from; average over images as they come up.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
 def _feedforward_dominates(
     weights: list[np.ndarray], biases: list[np.ndarray], X: np.ndarray, states: list[np.ndarray]
 ) -> np.ndarray:
-    """Of the log-odds of each second-layer unit, whether the part of its children is larger than that from above."""
+    """Judge for each second-layer unit whether the children's part of the log-odds is larger than that from above."""
     u = biases[1] + states[1] @ weights[1]
     from_above = np.abs(np.log(np.expm1(u)))  # h(u) / (1 - h(u)) = exp(u) - 1
     below = biases[0] + states[0] @ weights[0]

@@ -21,25 +21,25 @@ from latentbits.papers.skeleton import kept
 __all__ = ["SHAPE", "experiment", "name_of", "others", "split"]
 
 SHAPE = (8, 8)
-TEST_SIZE = 297  # of 1797 digits
+N_TEST_DIGITS = 297  # of 1797 digits
 N_MIXED = (16, 32)  # components of the mixtures beside it
 
 
 def split(n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to learn from, and others; fewer if `n_rows` of both together are asked for."""
+    """Split digits into rows to learn from, and others; fewer if `n_rows` of both together are asked for."""
     X = load_dataset("digits").X
     rows = np.random.default_rng(0).permutation(len(X))[:n_rows]
-    n_test = round(TEST_SIZE / len(X) * len(rows))
+    n_test = round(N_TEST_DIGITS / len(X) * len(rows))
     return X[rows[n_test:]], X[rows[:n_test]]
 
 
 def name_of(sizes: tuple[int, ...], n_rows: int | None) -> str:
-    """Of the files of a network."""
+    """Name the files of a network."""
     return f"digits_{'-'.join(map(str, sizes))}_{n_rows or 'all'}"
 
 
 def experiment(sizes: tuple[int, ...], settings: Mapping[str, Any], n_rows: int | None, folder: Path) -> dict[str, Any]:
-    """Of a network of these layers: bits of every unseen digit, and their mean with the standard error of log p."""
+    """Measure a network of these layers: bits of every unseen digit, their mean and the standard error of log p."""
     train, test = split(n_rows)
 
     def measured(model: NoisyOrNetwork) -> Mapping[str, Any]:
@@ -57,7 +57,7 @@ def experiment(sizes: tuple[int, ...], settings: Mapping[str, Any], n_rows: int 
 
 
 def others(n_rows: int | None, folder: Path) -> dict[str, list[float]]:
-    """Bits of every unseen digit under independent bits and mixtures."""
+    """Measure bits of every unseen digit under independent bits and mixtures."""
     models = {
         "independent bits": BernoulliProduct(),
         **{f"mixture of {k}": BernoulliMixture(k, random_state=0) for k in N_MIXED},

@@ -32,7 +32,7 @@ WAYS = {
 
 @in_style
 def figure_1(toys: Mapping[str, Lines], probabilities: tuple[float, float]) -> Any:
-    """How the images of the lines problem are made, and some of them, made in each way."""
+    """Draw how the images of the lines problem are made, and some of them, made in each way."""
     figure = new_figure((11.0, 4.4), PAD)
     left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.9))
     ax, toy = left.subplots(), next(iter(toys.values()))
@@ -52,7 +52,7 @@ def figure_1(toys: Mapping[str, Lines], probabilities: tuple[float, float]) -> A
 
 @in_style
 def figure_2(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Any:
-    """Weights of the lines network: second-layer units in the order of the lines, third-layer ones of the patterns."""
+    """Draw weights of the lines network: second-layer units in the order of the lines, third-layer ones of patterns."""
     lines = lines_of(weights[0])
     patterns = patterns_of(weights[1], lines)
     names = list(LINE_PATTERNS)
@@ -72,7 +72,7 @@ def figure_2(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Any
 def figure_3(
     toy: Shifter, weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], shifts: Shifts | None = None
 ) -> Any:
-    """Some images of the shifter, and the weights of its network: left shifts, right shifts, other and dead units."""
+    """Draw images of the shifter, and the weights of its network: left shifts, right shifts, other and dead units."""
     found = shifts_of(weights[0]) if shifts is None else shifts
     order = sorted(range(len(found.kinds)), key=lambda k: (KINDS.index(found.kinds[k]), found.places[k]))
     marks = {"left": "←", "right": "→", "other": "?", "dead": "–"}
@@ -103,7 +103,7 @@ def figure_3(
 def figure_4(
     runs: Mapping[str, Sequence[Mapping[str, Any]]], names: Mapping[str, str], levels: Mapping[str, float]
 ) -> Any:
-    """Cost along learning, one line a run, and the true bits per pattern in the end; a panel for each way to learn."""
+    """Draw cost along learning, one line a run, and the true bits per pattern in the end; a panel for each recipe."""
     figure = new_figure((10.5, 4.4), PAD)
     for ax, (recipe, many) in zip(figure.subplots(1, len(runs), sharey=True, squeeze=False)[0], runs.items()):
         plot_runs({"": [one["course"] for one in many]}, ax, xlabel="pass over the rows", levels=levels)
@@ -122,7 +122,7 @@ def figure_4(
 
 @in_style
 def figure_rows(rows: np.ndarray, credits: Sequence[Sequence[Credit]], image_shape: tuple[int, int], title: str) -> Any:
-    """Some rows, each with the units that explain it."""
+    """Draw some rows, each with the units that explain it."""
     across = max(len(one.units) + 1 for credit in credits for one in credit)
     height, width = image_shape
     deep = sum(0.7 * height / max(image_shape) + 0.55 for _ in range(len(credits[0]) + 1))
@@ -136,7 +136,7 @@ def figure_rows(rows: np.ndarray, credits: Sequence[Sequence[Credit]], image_sha
 
 @in_style
 def figure_digits(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], drawn: np.ndarray, X: np.ndarray) -> Any:
-    """What the units of each layer make of the inputs, and digits drawn from the model beside true ones."""
+    """Draw what the units of each layer make of the inputs, and digits drawn from the model beside true ones."""
     depth = len(weights)
     figure = new_figure((12.0, 7.0), PAD)
     axes = figure.subplots(2, depth).reshape(2, depth)

@@ -1,4 +1,4 @@
-"""What a learned network has found: which lines, which patterns of lines, which shifts; and the bits that are needed.
+"""Findings in a learned network: which lines, which patterns of lines, which shifts; and the bits that are needed.
 
 All are functions of arrays: f = 1 - exp(-w), the frequency of a child given one cause, is what decides.
 """
@@ -30,13 +30,13 @@ __all__ = [
     "sides_of",
 ]
 
-MOSTLY = 0.5  # f from which a cause has a child
-SOMETIMES = 0.3  # f from which a pattern has a line
-LEAST_EFFECT = 0.1  # f below which a unit does nothing to speak of
-USED = 0.005  # share of the rows from which a unit is in use
-ALWAYS = 0.9  # share of the images from which a unit is as good as always on
-BROAD = 0.5  # part of the second layer from which a third-layer unit has no pattern of its own
-ONE_SIDED = 3.0  # a second-layer unit belongs to a top unit that makes it so many times more frequent than the other
+CHILD_FREQUENCY = 0.5  # f from which a cause has a child
+PATTERN_LINE_FREQUENCY = 0.3  # f from which a pattern has a line
+LEAST_FREQUENCY = 0.1  # f below which a unit does nothing to speak of
+USED_ROWS_SHARE = 0.005  # share of the rows from which a unit is in use
+ALWAYS_ON_SHARE = 0.9  # share of the images from which a unit is as good as always on
+BROAD_LAYER_SHARE = 0.5  # part of the second layer from which a third-layer unit has no pattern
+ONE_SIDED_RATIO = 3.0  # of its frequencies with two top units, from which a unit belongs to one
 
 
 class Images(NamedTuple):
@@ -51,7 +51,7 @@ class Images(NamedTuple):
         return self.bits_under(np.log(self.chance))
 
     def bits_under(self, log_likelihood: np.ndarray) -> float:
-        """Bits that a model needs for an image on average, of the log p (nats) that it gives to each."""
+        """Compute the bits that a model needs for an image on average, of the log p (nats) that it gives to each."""
         return float(-self.chance @ np.asarray(log_likelihood, np.float64) / np.log(2))
 
 
@@ -59,7 +59,7 @@ class Images(NamedTuple):
 
 
 def lines_of(weights: np.ndarray) -> np.ndarray:
-    """Which of the ten lines each second-layer unit is: f above 1/2 on the five pixels of the line, and on no others.
+    """Find which of the ten lines each second-layer unit is: f above 1/2 on the line's five pixels, and on no others.
 
     Parameters
     ----------
@@ -76,18 +76,18 @@ def lines_of(weights: np.ndarray) -> np.ndarray:
     >>> lines_of(np.array([column, column + 3.0 * (np.arange(25) < 5)])).tolist()
     [2, -1]
     """
-    has = strengths(weights) > MOSTLY
+    has = strengths(weights) > CHILD_FREQUENCY
     same = (has[:, None] == (lines_toy(1).components > 0)).all(axis=2)
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
 def n_lines(weights: np.ndarray) -> int:
-    """How many of the ten lines have a unit or more."""
+    """Count the lines, of ten, that have a unit or more."""
     return len(set(lines_of(weights).tolist()) - {-1})
 
 
 def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
-    """Which pattern of lines each third-layer unit is: one whose strongest children are units of exactly its lines.
+    """Find which pattern each third-layer unit is: one whose strongest children are units of exactly its lines.
 
     Strong is a child with at least half the frequency of the strongest, which must have 0.3: lines come up by
     themselves as well, so that f need not be large.
@@ -112,13 +112,13 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     members = {name: {*columns, *(5 + row for row in rows)} for name, (columns, rows) in LINE_PATTERNS.items()}
     f = strengths(weights)
     most = f.max(axis=1, keepdims=True)
-    strong = (f >= most / 2) & (most >= SOMETIMES)
+    strong = (f >= most / 2) & (most >= PATTERN_LINE_FREQUENCY)
     found = [set(np.asarray(lines)[has].tolist()) for has in strong]
     return [next((name for name, own in members.items() if own == one), "") for one in found]
 
 
 def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> dict[str, float | bool]:
-    """The third-layer unit that is most like a bias: no pattern, on in most images, and with most children alike.
+    """Find the third-layer unit most like a bias: no pattern, on in most images, and with most children alike.
 
     Its reach is (sum f)^2 / sum f^2 over the second-layer units, as a part of them: 1 if it brings all alike, 0.2 for
     two of ten.  A unit acts as a bias if it reaches half of them and is on in nine of ten images.
@@ -143,18 +143,18 @@ def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> 
     """
     f = strengths(weights)
     reach = f.sum(axis=1) ** 2 / np.maximum((f**2).sum(axis=1), 1e-12) / f.shape[1]
-    free = [name == "" for name in patterns] & (f.max(axis=1) >= LEAST_EFFECT)
+    free = [name == "" for name in patterns] & (f.max(axis=1) >= LEAST_FREQUENCY)
     reach, on = np.where(free, reach, 0.0), np.where(free, on, 0.0)
     unit = int(np.argmax(reach * on))
     return {
         "broad_reach": float(reach[unit]),
         "broad_on": float(on[unit]),
-        "has_bias": bool(((reach >= BROAD) & (on >= ALWAYS)).any()),
+        "has_bias": bool(((reach >= BROAD_LAYER_SHARE) & (on >= ALWAYS_ON_SHARE)).any()),
     }
 
 
 def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15, patterns: str = "any") -> Images:
-    """Every image that `latentbits.data.toys.lines` can give.
+    """List every image that `latentbits.data.toys.lines` can give.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15, 
 
 
 class Shifts(NamedTuple):
-    """What second-layer units of a shifter stand for.
+    """Meanings of second-layer units of a shifter.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class Shifts(NamedTuple):
 
     @property
     def n_covered(self) -> int:
-        """How many of the local shifts, two at each place, have a unit."""
+        """Number of the local shifts, two at each place, that have a unit."""
         return len({(kind, place) for kind, places in zip(self.kinds, self.places) for place in places})
 
     @property
@@ -206,12 +206,12 @@ class Shifts(NamedTuple):
         return sum(map(len, self.places)) - self.n_covered
 
     def count(self, kind: str) -> int:
-        """Units of this kind."""
+        """Count units of this kind."""
         return self.kinds.count(kind)
 
 
 def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
-    """Which second-layer units are local shifts: some places of the row, and the same places of the moved row one on.
+    """Find which second-layer units are local shifts: places of the row, and the same places of the moved row one on.
 
     A unit has the pixels with f above 1/2, and must have both or none of a pixel and its copy.  It is "dead" if it has
     none, or is not in use; "other" if it is no shift, or if its pixels are the same moved either way.
@@ -230,8 +230,8 @@ def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
     >>> shifts_of(np.array([unit, np.zeros(32), 3.0 * np.ones(32)])).kinds
     ['right', 'dead', 'other']
     """
-    has = strengths(weights) > MOSTLY
-    used = np.ones(len(has), bool) if usage is None else np.asarray(usage) >= USED
+    has = strengths(weights) > CHILD_FREQUENCY
+    used = np.ones(len(has), bool) if usage is None else np.asarray(usage) >= USED_ROWS_SHARE
     kinds, places = [], []
     for pixels, alive in zip(has.reshape(len(has), 4, -1), used):
         row, copy, moved, moved_copy = pixels
@@ -244,7 +244,7 @@ def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
 
 
 def overlap(weights: np.ndarray, kinds: Sequence[str]) -> float:
-    """Cosine between the frequencies f that two top units give to the second-layer units that are not dead.
+    """Compute the cosine between the frequencies f that two top units give to the second-layer units that are not dead.
 
     >>> overlap(np.array([[1.0, 0.0, 9.0], [0.0, 1.0, 9.0]]), ["left", "right", "dead"])
     0.0
@@ -255,7 +255,7 @@ def overlap(weights: np.ndarray, kinds: Sequence[str]) -> float:
 
 
 def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
-    """Whether the second-layer shifts of one direction belong to one top unit, and those of the other to the other.
+    """Judge whether shifts of one direction belong to one top unit, and those of the other to the other.
 
     A unit belongs to the top unit that makes it at least three times as frequent as the other does.
 
@@ -271,7 +271,7 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
     {'belong': 0.5, 'agree': 1.0}
     """
     one, other = strengths(weights)
-    tops = np.where(one >= ONE_SIDED * other, 1, 0) - np.where(other >= ONE_SIDED * one, 1, 0)
+    tops = np.where(one >= ONE_SIDED_RATIO * other, 1, 0) - np.where(other >= ONE_SIDED_RATIO * one, 1, 0)
     signs = np.array([{"left": 1, "right": -1}.get(kind, 0) for kind in kinds])
     shifts = signs != 0
     sided = shifts & (tops != 0)
@@ -282,7 +282,7 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
 
 
 def direction_told(tops: np.ndarray, direction: np.ndarray) -> float:
-    """Share of the rows whose direction the more probable of two top units tells, named as fits better.
+    """Compute the share of rows whose direction is that of the more probable top unit, named as fits better.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def direction_told(tops: np.ndarray, direction: np.ndarray) -> float:
 
 
 def all_shifts(width: int = 8) -> Images:
-    """Every image that `latentbits.data.toys.shifter` can give.
+    """List every image that `latentbits.data.toys.shifter` can give.
 
     Both directions give the same image where a row is the same moved by two places; four rows of eight bits are.
 
@@ -315,6 +315,6 @@ def all_shifts(width: int = 8) -> Images:
 
 
 def _distinct(images: np.ndarray, chance: np.ndarray) -> Images:
-    """Images that may come up more than once, each once."""
+    """Take images that may come up more than once, each once."""
     found, which = np.unique(images, axis=0, return_inverse=True)
     return Images(found.astype(np.uint8), np.bincount(which.ravel(), weights=chance))

@@ -41,7 +41,7 @@ __all__ = [
 PROBABILITIES = (0.3, 0.15)  # of a line, as the caption has it; and of a pattern, which is ours
 # how images have patterns (`latentbits.data.toys.lines`), the nearest to the caption of figure 1 first
 LINES: dict[str, Literal["alone", "one", "any"]] = {"lines_alone": "alone", "lines_one": "one", "lines_any": "any"}
-N_TOLD = 500  # rows whose direction is told
+N_DIRECTION_ROWS = 500  # rows by which top units are judged to know the direction
 
 
 class Problem(NamedTuple):
@@ -52,7 +52,7 @@ class Problem(NamedTuple):
 
 
 def rows_of(problem: str, seed: int, n_rows: int) -> Lines | Shifter:
-    """Rows to learn from; each seed has its own."""
+    """Draw rows to learn from; each seed has others."""
     rng = np.random.default_rng([seed, n_rows])
     if problem == "shifts":
         return shifter(n_rows, random_state=rng)
@@ -62,12 +62,12 @@ def rows_of(problem: str, seed: int, n_rows: int) -> Lines | Shifter:
 
 @cache
 def images_of(problem: str) -> Images:
-    """All images that can come up."""
+    """List all images that can come up."""
     return all_shifts() if problem == "shifts" else all_lines(*PROBABILITIES, LINES[problem])
 
 
 def of_lines(problem: str, model: NoisyOrNetwork) -> Mapping[str, Any]:
-    """Lines, patterns, a bias; bits per image, exactly: over all that can come up; what chains do (section 3)."""
+    """Measure lines, patterns, a bias; exact bits per image, over all that can come up; what chains do (section 3)."""
     table = images_of(problem)
     found = lines_of(model.weights_[0])
     patterns = patterns_of(model.weights_[1], found)
@@ -83,18 +83,18 @@ def of_lines(problem: str, model: NoisyOrNetwork) -> Mapping[str, Any]:
 
 
 def shifts_in(model: NoisyOrNetwork) -> Shifts:
-    """What its second-layer units stand for; those that hardly a row uses are dead."""
+    """Find what its second-layer units stand for; those that hardly a row uses are dead."""
     return shifts_of(model.weights_[0], model.transform(all_shifts().X, layer=1).mean(axis=0))
 
 
 def of_shifts(model: NoisyOrNetwork) -> Mapping[str, Any]:
-    """Bits per pattern over all patterns, with the error of log p where it is estimated; what the units stand for."""
+    """Measure bits over all patterns, with the error of log p where it is estimated; and what the units stand for."""
     table = images_of("shifts")
     known = model.log_likelihoods(table.X)
     error = np.hypot(np.linalg.norm(table.chance * known.error), float(np.max(known.common_error))) / np.log(2)
     shifts = shifts_in(model)
-    told = rows_of("shifts", 0, N_TOLD)
-    assert isinstance(told, Shifter)
+    drawn = rows_of("shifts", 0, N_DIRECTION_ROWS)
+    assert isinstance(drawn, Shifter)
     return {
         "bits": table.bits_under(np.asarray(known.value)),
         "error": float(error),
@@ -104,7 +104,7 @@ def of_shifts(model: NoisyOrNetwork) -> Mapping[str, Any]:
         "n_dead": shifts.count("dead"),
         "overlap": overlap(model.weights_[1], shifts.kinds),
         **sides_of(model.weights_[1], shifts.kinds),
-        "direction": direction_told(model.transform(told.X, layer=2), told.direction),
+        "direction": direction_told(model.transform(drawn.X, layer=2), drawn.direction),
     }
 
 

@@ -18,17 +18,17 @@ from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
 __all__ = ["Plan", "reproduce", "trials"]
 
-GOOD = 10.5  # bits up to which a shifter counts as learned; the paper's best are at about 10
-ENOUGH = 10  # runs from which shares and differences are held to ranges
+GOOD_BITS = 10.5  # bits up to which a shifter counts as learned; the paper's best are at about 10
+ENOUGH_RUNS = 10  # runs from which shares and differences are held to ranges
 MANY_DIGITS = 1000  # learned from, where a network is held to be ahead of a mixture
-CHAINS = "lines_one"  # whose chains are looked at: of the two readings of the caption, the one whose lines are found
-NO_OVERLAP = 0.1  # cosine up to which top units do not overlap
+CHAINS_PROBLEM = "lines_one"  # of the two readings of the caption, the one whose lines are found
+NO_OVERLAP_COSINE = 0.1  # cosine up to which top units do not overlap
 DIGITS_SHOWN = (0, 3)  # of the unseen ones, with their explanations: a six and a two
-N_DRAWN = 400  # of the runs with replacement, for the error of a median
+N_RESAMPLES = 400  # of the runs with replacement, for the error of a median
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     n_rows
         Rows that each is learned from.
     problems, recipes
-        Those of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`).
+        Problems of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`).
     digits, digit_settings, n_digits
         Sizes of the networks of digits, how they are learned, and from how many digits (None: all).
     """
@@ -71,7 +71,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int
     Parameters
     ----------
     out, quick, say
-        As there; quick has few runs, and small ones.
+        The same as there; quick has few runs, and small ones.
     n_seeds
         Runs of each experiment; None takes 20 or 40, and quick 1.
     """
@@ -82,7 +82,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int
 
 
 def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
-    """All networks, each a function without arguments that any process may call; those that take longest come first."""
+    """List all networks, each a function without arguments that any process may call; the longest come first."""
     plan, folder = QUICK if quick else Plan(), out / "runs"
     of_digits = [partial(digits.experiment, sizes, plan.digit_settings, plan.n_digits, folder) for sizes in plan.digits]
     cases = [case for problem in plan.problems for case in _cases(plan, problem)]
@@ -95,8 +95,8 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
 
 
 def _cases(plan: Plan, problem: str) -> list[Case]:
-    """All networks of a problem; one that is not yet learned is for the chains of section 3 alone."""
-    recipes = [one for one in plan.recipes if one != "early" or problem == CHAINS]
+    """List all networks of a problem; one that is not yet learned is for the chains of section 3 alone."""
+    recipes = [one for one in plan.recipes if one != "early" or problem == CHAINS_PROBLEM]
     return [
         Case(problem, recipe, seed, plan.n_rows)
         for recipe in recipes
@@ -108,7 +108,7 @@ Numbers = Mapping[str, Any]
 
 
 def _learned(run: Run, problem: str) -> dict[str, list[dict[str, Any]]]:
-    """The numbers of all networks of a problem, by recipe."""
+    """Get the numbers of all networks of a problem, by recipe."""
     found: dict[str, list[dict[str, Any]]] = {}
     for case in _cases(run.plan, problem):
         numbers = runs.learned(case, run.out / "runs")
@@ -130,15 +130,15 @@ def _of(found: Sequence[Numbers], name: str) -> np.ndarray:
 
 
 def _median(values: np.ndarray) -> Measured:
-    """The median, with its standard error from runs drawn with replacement; one run has none."""
+    """Compute the median, with its standard error from runs drawn with replacement; one run has none."""
     if len(values) < 2:
         return Measured(float(values[0]), None, 1)
-    drawn = np.random.default_rng(0).choice(values, (N_DRAWN, len(values)))
+    drawn = np.random.default_rng(0).choice(values, (N_RESAMPLES, len(values)))
     return Measured(float(np.median(values)), float(np.median(drawn, axis=1).std()), len(values))
 
 
 def _schedules(name: str, found: Mapping[str, Sequence[Numbers]], parts: str) -> dict[str, Measured]:
-    """Section 4, seed by seed on the same rows: how far all weights at once are behind the other two schedules."""
+    """Measure section 4, seed by seed on the same rows: how far all weights at once are behind the other schedules."""
     if not {"together", "stability"} <= set(found):
         return {}
     bits, n_parts = ({recipe: _of(many, what) for recipe, many in found.items()} for what in ("bits", parts))
@@ -174,10 +174,10 @@ def _of_lines(name: str, found: Mapping[str, Any]) -> dict[str, Measured]:
     learned, optimum = found["runs"], found["optimum"]
     ours, plain = learned["ours"], learned["paper"]
     measured = {f"{name}_ours_behind": _median(_of(ours, "bits") - optimum)}
-    if len(ours) >= ENOUGH:
+    if len(ours) >= ENOUGH_RUNS:
         measured[f"{name}_ours_all"] = share_of(_of(ours, "n_lines") == 10)
         measured[f"{name}_ours_patterns"] = averaged(_of(ours, "n_patterns"))
-    if len(plain) >= ENOUGH:
+    if len(plain) >= ENOUGH_RUNS:
         all_lines, all_patterns, bias = (
             _of(plain, what) == most for what, most in (("n_lines", 10), ("n_patterns", 4), ("has_bias", 1))
         )
@@ -194,9 +194,9 @@ def _of_lines(name: str, found: Mapping[str, Any]) -> dict[str, Measured]:
 
 
 def _of_chains(plain: Sequence[Numbers], early: Sequence[Numbers]) -> dict[str, Measured]:
-    """Section 3, where there is little ambiguity: the second layer of networks that come to find all ten lines."""
+    """Measure section 3, where there is little ambiguity: the second layer of networks that find all ten lines."""
     pairs = [(end, begin) for end, begin in zip(plain, early) if end["n_lines"] == 10]
-    if len(pairs) < ENOUGH:
+    if len(pairs) < ENOUGH_RUNS:
         return {}
     ends, begins = zip(*pairs)
     return {
@@ -226,7 +226,7 @@ def _shifts(run: Run) -> dict[str, Any]:
 
 
 def _explained(model: NoisyOrNetwork, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
-    """Rows with the most probable states of all layers."""
+    """Give rows with the most probable states of all layers."""
     ends = np.cumsum(model.layer_sizes)[:-1]
     states = [np.split(mode, ends) for mode in np.asarray(model.posterior(X).mode)]
     credits = [credit_of(model.weights_, model.biases_, row, one) for row, one in zip(X, states)]
@@ -236,33 +236,33 @@ def _explained(model: NoisyOrNetwork, X: np.ndarray, image_shape: tuple[int, int
 def _of_shifts(found: Mapping[str, Any]) -> dict[str, Measured]:
     ours, plain = (found["runs"][recipe] for recipe in ("ours", "paper"))
     measured = {"shifts_ours_bits": _median(_of(ours, "bits"))}
-    good = [one for one in ours if one["bits"] <= GOOD]
-    if len(ours) >= ENOUGH:
-        measured["shifts_ours_good"] = share_of(_of(ours, "bits") <= GOOD)
+    good = [one for one in ours if one["bits"] <= GOOD_BITS]
+    if len(ours) >= ENOUGH_RUNS:
+        measured["shifts_ours_good"] = share_of(_of(ours, "bits") <= GOOD_BITS)
         if good:
             measured["shifts_ours_overlap"] = averaged(_of(good, "overlap"))
             measured["shifts_ours_sides"] = averaged(_of(good, "belong") * _of(good, "agree"))
-    if len(plain) >= ENOUGH:
-        bad = [one for one in plain if one["bits"] > GOOD]
+    if len(plain) >= ENOUGH_RUNS:
+        bad = [one for one in plain if one["bits"] > GOOD_BITS]
         measured |= {
-            "shifts_good": share_of(_of(plain, "bits") <= GOOD),
+            "shifts_good": share_of(_of(plain, "bits") <= GOOD_BITS),
             "shifts_bits": _median(_of(plain, "bits")),
             "shifts_local": averaged(_of(plain, "n_covered")),
             "shifts_units": averaged([_share_of_shifts(one["kinds"]) for one in plain]),
             "shifts_overlap": averaged(_of(plain, "overlap")),
-            "shifts_apart": share_of(_of(plain, "overlap") <= NO_OVERLAP),
+            "shifts_apart": share_of(_of(plain, "overlap") <= NO_OVERLAP_COSINE),
             "shifts_sides": averaged(_of(plain, "belong") * _of(plain, "agree")),
             **_schedules("shifts", found["runs"], "n_covered"),
         }
         if "stability" in found["runs"]:
-            measured["shifts_stability_good"] = share_of(_of(found["runs"]["stability"], "bits") <= GOOD)
+            measured["shifts_stability_good"] = share_of(_of(found["runs"]["stability"], "bits") <= GOOD_BITS)
         if bad:
             measured["shifts_doubled"] = share_of(_of(bad, "n_doubled") > 0)
     return measured
 
 
 def _share_of_shifts(kinds: Sequence[str]) -> float:
-    """Of the second-layer units that are not dead."""
+    """Compute the share of local shifts among the second-layer units that are not dead."""
     return sum(kind in ("left", "right") for kind in kinds) / max(1, sum(kind != "dead" for kind in kinds))
 
 
@@ -291,7 +291,7 @@ def _digits(run: Run) -> dict[str, Any]:
 
 
 def _of_digits(found: Mapping[str, Any]) -> dict[str, Measured]:
-    """One split: the error is that over its unseen digits."""
+    """Measure one split: the error is that over its unseen digits."""
     best = min(found["networks"].values(), key=lambda one: one["bits"])
     ahead = {name: averaged(np.subtract(bits, best["of_rows"]))._replace(n=1) for name, bits in found["others"].items()}
     many = found["n_train"] >= MANY_DIGITS

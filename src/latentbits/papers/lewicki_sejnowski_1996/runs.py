@@ -38,19 +38,19 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its files."""
+        """Name of the files."""
         return f"{self.problem}_{self.recipe}_{self.seed}_{self.n_rows}"
 
 
 def learned(case: Case, folder: Path) -> dict[str, Any]:
-    """What is measured of the network; it is learned if the folder does not have it."""
+    """Get what is measured of the network; it is learned if the folder does not have it."""
     problem = PROBLEMS[case.problem]
     model = NoisyOrNetwork(problem.sizes, random_state=case.seed, **RECIPES[case.recipe])
     return run(folder, case.name, model, rows_of(case.problem, case.seed, case.n_rows).X, problem.measured)
 
 
 def network(folder: Path, name: str) -> NoisyOrNetwork:
-    """One that was learned."""
+    """Get a network that was learned."""
     return load(folder / f"{name}.safetensors")
 
 
@@ -61,7 +61,7 @@ def run(
     X: np.ndarray,
     measure: Callable[[NoisyOrNetwork], Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What is measured of a network that is learned from rows, with `seconds` and `course`, bits a row of every pass.
+    """Learn a network from rows, and measure it, with `seconds` and `course`, bits a row of every pass.
 
     A run that was kept counts if its settings, its rows and the version are the same.
     """

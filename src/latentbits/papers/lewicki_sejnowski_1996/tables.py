@@ -39,7 +39,7 @@ TITLES = {"2 ours": "Figure 2, our learner", "rows": "Rows", "digits": "Digits",
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """The whole page, in Markdown."""
+    """Write the whole page, in Markdown."""
     body = [
         f"**What we do not have.** {expected['missing']}",
         "## Lines",
@@ -108,7 +108,7 @@ def _shifts(found: Mapping[str, Any]) -> str:
 
 
 def _run_by_run(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """All runs of our learner, the best first."""
+    """List all runs of our learner, the best first."""
     lines = [
         [
             str(seed + 1),
@@ -142,7 +142,7 @@ def _digits(found: Mapping[str, Any]) -> str:
 
 
 def _range(values: Sequence[float], form: str) -> str:
-    """Least, middle and largest.
+    """Write the middle, with least and largest in brackets.
 
     >>> _range([3, 1, 2], "d"), _range([2.0], ".1f")
     ('2 (1 to 3)', '2.0')

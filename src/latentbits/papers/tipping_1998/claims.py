@@ -1,4 +1,4 @@
-"""What the paper says in words, as numbers: its posteriors, clusters, loops, a horseshoe, principal components."""
+"""Words of the paper as numbers: its posteriors, clusters, loops, a horseshoe, principal components."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from latentbits.papers.pages import Measured
 __all__ = ["area_under_curve", "bend", "divergence", "has_loop", "lines_apart", "near", "principal_angles",
            "prototypes_evident", "rounds", "rounds_from_prior", "told_by_place", "two_are_enough"]  # fmt: skip
 
-NODES = 21  # a dimension, for the divergence
-AT_ONCE = 16  # rows
-NEIGHBOURS = 15
-SMALLEST_LOOP = 2  # pixels: a hole of one is a gap in the ink
-SETTLED = 0.01  # nats of a row's bound
-MOST = 20  # rounds after which the bound of a row is at its end: no row of ours needed more than 5 to be that near
-ITERATIONS = 15  # of EM from the start; after 7 two rounds are enough for every row of the twos
-SOME = 200  # rows whose rounds are counted
+N_NODES = 21  # a dimension, for the divergence
+ROWS_AT_ONCE = 16
+N_NEIGHBOURS = 15
+SMALLEST_LOOP_PIXELS = 2  # a hole of one is a gap in the ink
+SETTLED_NATS = 0.01  # of a row's bound
+MOST_ROUNDS = 20  # after which the bound of a row is at its end: no row of ours needed more than 5
+N_ITERATIONS = 15  # of EM from the start; after 7 two rounds are enough for every row of the twos
+N_ROWS_COMPARED = 200  # rows whose rounds are counted
 
 
 def divergence(model: LatentTrait, X: np.ndarray) -> np.ndarray:
-    """KL divergence of the approximate posterior (eqs. 6, 7) from the exact one of each row, in nats."""
+    """Compute the KL divergence of the approximate posterior (eqs. 6, 7) from the exact one of each row, in nats."""
     found, log_p = model.variational(X), model.score_samples(X)
-    rule = gauss_hermite(NODES, 2)
+    rule = gauss_hermite(N_NODES, 2)
     scale = np.linalg.cholesky(found.covariance)
     out = []
-    for first in range(0, len(X), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
+    for first in range(0, len(X), ROWS_AT_ONCE):
+        some = slice(first, first + ROWS_AT_ONCE)
         points = found.mean[some, None] + rule.nodes @ np.swapaxes(scale[some], 1, 2)
         logits = points @ model.components_ + model.intercept_
         log_joint = np.einsum("nkd,nd->nk", logits, X[some]) - np.logaddexp(0, logits).sum(2) - (points**2).sum(2) / 2
@@ -48,38 +48,38 @@ def divergence(model: LatentTrait, X: np.ndarray) -> np.ndarray:
 
 
 def two_are_enough(params: Params, X: np.ndarray) -> float:
-    """Share of the rows for which two rounds are enough in an E-step of the paper's EM, in the iteration with fewest.
+    """Compute the share of rows for which two rounds are enough in an E-step of EM, in the iteration with fewest.
 
-    EM goes on for `ITERATIONS` from the parameters given, each E-step with two rounds, from the xi of the one before.
-    The first has no such xi, starts from N(0, I), and is not counted; of rows the first `SOME` are.
+    EM goes on for `N_ITERATIONS` from the parameters given, each E-step with two rounds, from the xi of the one before.
+    The first has no such xi, starts from N(0, I), and is not counted; of rows the first `N_ROWS_COMPARED` are.
     """
     t, w, b = X.astype(np.float64), np.asarray(params.weights), np.asarray(params.bias)
     xi, shares = _xi_of_prior(len(t), w, b), []
-    for _ in range(ITERATIONS):
+    for _ in range(N_ITERATIONS):
         for _ in range(2):
             xi, mean, covariance = _round(t, xi, w, b)
         w, b = equations.weights_and_biases(t, xi, mean, covariance)
-        shares.append(np.mean(rounds(t[:SOME], xi[:SOME], w, b) <= 2))
+        shares.append(np.mean(rounds(t[:N_ROWS_COMPARED], xi[:N_ROWS_COMPARED], w, b) <= 2))
     return float(min(shares))
 
 
 def rounds_from_prior(params: Params, X: np.ndarray) -> np.ndarray:
-    """`rounds` of rows whose xi start from N(0, I), as those of rows that a fitted model has not seen."""
+    """Count `rounds` of rows whose xi start from N(0, I), as those of rows that a fitted model has not seen."""
     t, w, b = X.astype(np.float64), np.asarray(params.weights), np.asarray(params.bias)
     return rounds(t, _xi_of_prior(len(t), w, b), w, b)
 
 
 def rounds(t: np.ndarray, xi: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How often each row takes (6, 7) and (8) in turn until its bound is within `SETTLED` of that after `MOST`."""
+    """Count how often each row takes (6, 7) and (8) until its bound is near that after `MOST_ROUNDS`."""
     bounds = []
-    for _ in range(MOST):
+    for _ in range(MOST_ROUNDS):
         xi, *_ = _round(t, xi, w, b)
         bounds.append(equations.bound(t, xi, w, b))
-    return 1 + np.argmax(np.array(bounds) >= bounds[-1] - SETTLED, axis=0)
+    return 1 + np.argmax(np.array(bounds) >= bounds[-1] - SETTLED_NATS, axis=0)
 
 
 def _round(t: np.ndarray, xi: np.ndarray, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(6) and (7), then (8): the new xi, and the moments that it comes from."""
+    """Take (6) and (7), then (8): the new xi, and the moments that it comes from."""
     covariance = equations.covariances(xi, w)
     mean = equations.means(t, xi, w, b, covariance)
     return equations.xi_of(mean, covariance, w, b), mean, covariance
@@ -94,7 +94,7 @@ def _xi_of_prior(n_rows: int, w: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def prototypes_evident(toy: Prototypes) -> tuple[float, float]:
-    """Share of clusters whose most frequent vector is their prototype; and how many times as frequent as the next.
+    """Compute the share of clusters whose most frequent vector is their prototype; and by how much it leads the next.
 
     The latter is a mean over the clusters, of the prototype against the most frequent of all other vectors.
 
@@ -111,7 +111,7 @@ def prototypes_evident(toy: Prototypes) -> tuple[float, float]:
 
 
 def lines_apart(model: LatentTrait, toy: Prototypes) -> float:
-    """Lines P(t_i | x) = 1/2 of bits in which prototypes differ: share of those with each prototype on its own side."""
+    """Compute the share of lines P(t_i | x) = 1/2, where prototypes differ, with each prototype on its side."""
     places = model.variational(toy.prototypes).mean
     right = (places @ model.components_ + model.intercept_ > 0) == (toy.prototypes == 1)
     telling = toy.prototypes.min(axis=0) < toy.prototypes.max(axis=0)
@@ -122,7 +122,7 @@ def lines_apart(model: LatentTrait, toy: Prototypes) -> float:
 
 
 def has_loop(X: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
-    """Which images have a hole: background that is shut off from the border by ink.
+    """Find which images have a hole: background that is shut off from the border by ink.
 
     >>> ring = np.array([[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]])
     >>> has_loop(np.stack([ring.ravel(), 0 * ring.ravel()]), (3, 4)).tolist()
@@ -133,19 +133,19 @@ def has_loop(X: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
         parts, n = ndimage.label(np.pad(image == 0, 1, constant_values=True))  # ink may touch at corners only
         sizes = np.bincount(parts.ravel(), minlength=n + 1)[1:]
         sizes[parts[0, 0] - 1] = 0
-        found.append(bool((sizes >= SMALLEST_LOOP).any()))
+        found.append(bool((sizes >= SMALLEST_LOOP_PIXELS).any()))
     return np.array(found)
 
 
 def near(means: np.ndarray, flags: np.ndarray) -> np.ndarray:
-    """Share of flagged rows among the nearest neighbours of each row on the map, itself left out."""
+    """Compute the share of flagged rows among the nearest neighbours of each row on the map, itself left out."""
     distance = np.square(means[:, None] - means).sum(2)
     np.fill_diagonal(distance, np.inf)
-    return flags[np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]].mean(1)
+    return flags[np.argsort(distance, axis=1, kind="stable")[:, :N_NEIGHBOURS]].mean(1)
 
 
 def area_under_curve(score: np.ndarray, flags: np.ndarray) -> Measured:
-    """P(score of a flagged row > that of another), ties half; its error by Hanley & McNeil (1982).
+    """Estimate P(score of a flagged row > that of another), ties half; its error by Hanley & McNeil (1982).
 
     >>> round(area_under_curve(np.array([1.0, 2.0, 3.0]), np.array([False, True, True])).value, 3)
     1.0
@@ -158,12 +158,12 @@ def area_under_curve(score: np.ndarray, flags: np.ndarray) -> Measured:
 
 
 def told_by_place(means: np.ndarray, flags: np.ndarray) -> Measured:
-    """How well the place on a map tells whether a row is flagged: 1/2 where not at all, 1 where wholly."""
+    """Measure how well the place on a map shows whether a row is flagged: 1/2 where not at all, 1 where wholly."""
     return area_under_curve(near(means, flags), flags)
 
 
 def bend(means: np.ndarray) -> float:
-    """How much of a map is a horseshoe: the largest share of one axis's variance that a parabola in the other explains.
+    """Measure the horseshoe in a map: the largest share of an axis's variance that a parabola in the other explains.
 
     Over all rotations; of a Gaussian cloud it is near 0.
     """
@@ -180,7 +180,7 @@ def bend(means: np.ndarray) -> float:
 
 
 def principal_angles(X: np.ndarray, noise: str) -> float:
-    """Largest angle between the components for continuous columns and the principal subspace, in radians."""
+    """Compute the largest angle between components for continuous columns and the principal subspace, in radians."""
     settings: dict[str, Any] = {"method": "variational", "noise": noise, "dtype": "float64", "tol": 1e-12}
     model = LatentTrait(2, column_types=["continuous"] * X.shape[1], random_state=0, **settings).fit(X)
     return float(subspace_angles(model.components_.T, PCA(2).fit(X).components_.T).max())

@@ -38,7 +38,7 @@ def _new(size: tuple[float, float], n_columns: int, **options: Any) -> tuple[Any
 
 @in_style
 def figure_1(panels: Sequence[Clusters]) -> Any:
-    """Maps of the synthetic sets, rows by posterior mean (eq. 7); in the last also the lines P(t_i | x) = 1/2.
+    """Draw maps of the synthetic sets, rows by posterior mean (eq. 7); in the last also the lines P(t_i | x) = 1/2.
 
     The places of the prototypes themselves are numbered.
     """
@@ -61,7 +61,7 @@ def figure_1(panels: Sequence[Clusters]) -> Any:
 
 @in_style
 def figure_2(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
-    """The map of the digits, and P(t | x) as images at some of its places."""
+    """Draw the map of the digits, and P(t | x) as images at some of its places."""
     figure, axes = _new((11.5, 6.6), 2, width_ratios=(1.4, 1))
     means = model.variational(X).mean
     places = spread_places(means, N_PLACES)
@@ -74,7 +74,7 @@ def figure_2(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], ti
 
 @in_style
 def figure_3(curves: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Any:
-    """Error by the sample against time: a panel for each set, a curve for each algorithm."""
+    """Draw the error by the sample against time: a panel for each set, a curve for each algorithm."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = _new((7.4 * len(curves), 4.6), len(curves))
@@ -91,7 +91,7 @@ def figure_3(curves: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) 
 
 @in_style
 def figure_4(panels: Sequence[tuple[str, LatentTrait, np.ndarray]]) -> Any:
-    """The posterior of a typical row of each set, exact and by eqs. 6 and 7."""
+    """Draw the posterior of a typical row of each set, exact and by eqs. 6 and 7."""
     figure, axes = _new((6.0 * len(panels), 6.6), len(panels))
     for ax, (title, model, X) in zip(axes, panels):
         approximate = model.variational(X)
@@ -105,7 +105,7 @@ def figure_4(panels: Sequence[tuple[str, LatentTrait, np.ndarray]]) -> Any:
 
 @in_style
 def several_maps(model: TraitMaps, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
-    """The rows on each of several maps, coloured by whether they have a loop, and P(t | x) at some places below."""
+    """Draw the rows on each of several maps, coloured by whether they have a loop, and P(t | x) at some places."""
     found, n_maps = model.posterior(X), int(model.n_maps)
     home = found.responsibilities.argmax(axis=1)
     places = [spread_places(found.means[home == m, m], N_PLACES // 2 + 1) for m in range(n_maps)]
@@ -126,5 +126,5 @@ def several_maps(model: TraitMaps, X: np.ndarray, image_shape: tuple[int, int], 
 
 
 def _typical(gap: np.ndarray) -> int:
-    """The row whose log-likelihood is above its bound by the median amount: neither the best nor the worst case."""
+    """Find the row whose log-likelihood is above its bound by the median amount: neither the best nor the worst."""
     return int(np.argsort(gap, kind="stable")[len(gap) // 2])

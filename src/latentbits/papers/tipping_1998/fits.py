@@ -40,7 +40,7 @@ __all__ = [
 
 N_SAMPLES = 500  # L of eq. 3
 MOST_ITERATIONS = 2000
-REACH = 7.0  # of the grid for the exact error; beyond lie 2e-11 of the prior
+REACH_DEVIATIONS = 7.0  # of the grid for the exact error; beyond lie 2e-11 of the prior
 POINTS_AT_ONCE = 2048
 
 
@@ -52,7 +52,7 @@ class Algorithm(NamedTuple):
     n_rounds: int = 1
 
 
-# The first two are the paper's, step by step; the third is what LatentTrait does unless told otherwise.
+# The first two are the paper's, step by step; the third is what LatentTrait does by default.
 ALGORITHMS = {
     "variational": Algorithm("variational", False),
     "sampling": Algorithm("monte_carlo", False),
@@ -92,7 +92,7 @@ def _model(name: str) -> Model:
 
 
 def start(X: np.ndarray, seed: int) -> Params:
-    """The parameters that every algorithm starts from."""
+    """Make the parameters that every algorithm starts from."""
     model = _model("variational")
     summary = summarise(MemoryEngine(X))
     with tree.double():
@@ -100,7 +100,7 @@ def start(X: np.ndarray, seed: int) -> Params:
 
 
 def learn(name: str, X: np.ndarray, params: Params, tol: float) -> FitResult:
-    """One algorithm until an iteration gains less than `tol` nats per row."""
+    """Learn by one algorithm until an iteration gains less than `tol` nats per row."""
     return _learn(_model(name), MemoryEngine(X), params, tol)
 
 
@@ -109,7 +109,7 @@ def _learn(model: Model, engine: MemoryEngine, params: Params, tol: float) -> Fi
 
 
 def timed_fits(X: np.ndarray, params: Params, names: tuple[str, ...], tol: float, repeats: int) -> dict[str, Timed]:
-    """Each algorithm to its end, once to compile it, then `repeats` times to time it.
+    """Learn by each algorithm to its end, once to compile it, then `repeats` times to time it.
 
     They take turns, so that what else the machine does in the meantime slows all of them.
     """
@@ -130,7 +130,7 @@ def _summed_up(runs: Sequence[tuple[FitResult, float]]) -> Timed:
 
 
 def _when(result: FitResult) -> np.ndarray:
-    """Seconds after which a fit stood at 0, 1, 2, ... iterations, all stages together."""
+    """Compute the seconds after which a fit stood at 0, 1, 2, ... iterations, all stages together."""
     times: dict[int, float] = {}
     stage, before = result.history[0].stage, 0
     for record in result.history:
@@ -141,7 +141,7 @@ def _when(result: FitResult) -> np.ndarray:
 
 
 def curve(name: str, X: np.ndarray, params: Params, timed: Timed) -> dict[str, list[float]]:
-    """How the error by the sample falls with time, at 1, 2, 3, 5, 8, ... iterations.
+    """Measure how the error by the sample falls with time, at 1, 2, 3, 5, 8, ... iterations.
 
     Fits are deterministic: the parameters come from fits that are stopped there, the times from the whole fit.
 
@@ -161,7 +161,7 @@ def curve(name: str, X: np.ndarray, params: Params, timed: Timed) -> dict[str, l
 
 
 def _fibonacci(last: int) -> list[int]:
-    """1, 2, 3, 5, ... and the last.
+    """List 1, 2, 3, 5, ... and the last.
 
     >>> _fibonacci(10)
     [1, 2, 3, 5, 8, 10]
@@ -173,7 +173,7 @@ def _fibonacci(last: int) -> list[int]:
 
 
 def _stopped(model: Model, whole: FitResult, n: int) -> Model:
-    """The model that learns for n iterations, all stages together, each at most as long as it took in the whole fit.
+    """Stop a model after n iterations, all stages together, each at most as long as it took in the whole fit.
 
     The number of iterations alone ends a stage: with its tolerance a patient one would have gone on a little.
     """
@@ -194,19 +194,19 @@ def _stopped(model: Model, whole: FitResult, n: int) -> Model:
 
 
 def sample_error(params: Params, X: np.ndarray) -> float:
-    """The paper's measure: eq. 3 by the 500 draws that the sampling algorithm learns with."""
+    """Compute the paper's measure: eq. 3 by the 500 draws that the sampling algorithm learns with."""
     draws = prior_sample(N_SAMPLES, 2)
     return -float(equations.likelihood_by_sample(X.astype(np.float64), draws, *_weights_and_biases(params)).mean())
 
 
 def exact_error(params: Params, X: np.ndarray, step: float = 0.05) -> float:
-    """Eq. 1 by a grid of equal steps over the plane, which knows neither the sample nor any algorithm.
+    """Compute eq. 1 by a grid of equal steps over the plane, which knows neither the sample nor any algorithm.
 
     It is exact to all digits shown while posteriors are wider than a step, and off by some thousandths where weights
     have run away and P(bit | x) jumps between two points.
     """
-    points, log_prior = equations.grid(2, step, REACH)
-    near = np.square(points).sum(axis=1) <= REACH**2
+    points, log_prior = equations.grid(2, step, REACH_DEVIATIONS)
+    near = np.square(points).sum(axis=1) <= REACH_DEVIATIONS**2
     points, log_prior = points[near], log_prior[near]
     rows, counts = np.unique(X, axis=0, return_counts=True)
     values, (w, b) = rows.astype(np.float64), _weights_and_biases(params)
@@ -223,7 +223,7 @@ def _weights_and_biases(params: Params) -> tuple[np.ndarray, np.ndarray]:
 
 
 def independent_error(X: np.ndarray) -> float:
-    """Of independent bits, each with its own mean: what a map must beat.
+    """Compute the error of independent bits, each with its mean: what a map must beat.
 
     >>> round(independent_error(np.array([[0, 1], [1, 1]])), 4)
     0.6931
@@ -236,7 +236,7 @@ def independent_error(X: np.ndarray) -> float:
 
 
 def estimator_of(result: FitResult, n_columns: int) -> LatentTrait:
-    """The fit as a fitted estimator, in its canonical rotation."""
+    """Make the fit a fitted estimator, in its canonical rotation."""
     estimator = LatentTrait(2)
     estimator.n_features_in_ = n_columns
     estimator._adopt(result)

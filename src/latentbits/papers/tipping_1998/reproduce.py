@@ -29,7 +29,7 @@ from latentbits.papers.tipping_1998.fits import (
 from latentbits.papers.tipping_1998.trials import (
     FLIPS,
     QUICK,
-    WEAK,
+    WEAK_PRIOR_DEVIATION,
     Plan,
     all_trials,
     of_maps,
@@ -41,7 +41,7 @@ from latentbits.papers.tipping_1998.trials import (
 
 __all__ = ["reproduce", "trials"]
 
-SETTLED = 0.01  # nats per row: to this the paper prints errors
+SETTLED_NATS = 0.01  # nats per row: to this the paper prints errors
 OF_CLUSTERS = ("prototypes", "stands_out")  # what a trial finds in the clusters themselves, before any fit
 
 
@@ -51,7 +51,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
     Parameters
     ----------
     out, quick, say
-        As there; quick has fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms.
+        The same as there; quick has fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms.
     digits
         "usps_twos" (scikit-learn's 8 x 8 twos stand in where it cannot be had, and all output says so), "bundled" for
         these at once, or "none".
@@ -90,7 +90,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
         return found
 
     def words(run: Run) -> dict[str, Any]:
-        """What the paper says in words, and the conclusion's several maps."""
+        """Measure what the paper says in words, and the conclusion's several maps."""
         angles = principal(out)
         run.measured |= {"principal_shared": angles["shared"], "principal_own": angles["own"]}
         found: dict[str, Any] = {"principal": angles}
@@ -109,7 +109,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
 
 
 def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
-    """The experiments that do not depend on each other; `reproduce` finds what they keep.  None is timed."""
+    """List the experiments that do not depend on each other; `reproduce` finds what they keep.  None is timed."""
     return all_trials(out, QUICK if quick else Plan(), "usps_twos")
 
 
@@ -121,7 +121,7 @@ def _key(flip: float) -> str:
 
 
 def _compare(title: str, X: np.ndarray, plan: Plan, say: Say) -> tuple[dict[str, Any], LatentTrait]:
-    """All algorithms on one set from one start; and the variational model, which is the one that is drawn."""
+    """Compare all algorithms on one set from one start; give the variational model, too, which is drawn."""
     say(f"{title}: fitting {len(plan.algorithms)} ways, {plan.repeats + 1} times each")
     params = start(X, seed=0)
     timed = timed_fits(X, params, plan.algorithms, plan.tol, plan.repeats)
@@ -161,18 +161,18 @@ def _compare(title: str, X: np.ndarray, plan: Plan, say: Say) -> tuple[dict[str,
 
 
 def _first_below(line: Mapping[str, list[float]], goal: float) -> float | None:
-    """When a curve of figure 3 is first as low as the goal."""
+    """Find when a curve of figure 3 is first as low as the goal."""
     times = (time for time, error in zip(line["cpu_seconds"], line["error"]) if error <= goal)
     return next(times, None)
 
 
 def _settled(line: Mapping[str, list[float]]) -> float:
-    """When a curve of figure 3 comes within `SETTLED` of its end for good, by straight lines between its points.
+    """Find when a curve of figure 3 comes within `SETTLED_NATS` of its end for good, by lines between its points.
 
     >>> round(_settled({"cpu_seconds": [1.0, 2.0, 4.0], "error": [5.04, 5.02, 5.0]}), 6)
     3.0
     """
-    above = np.array(line["error"]) - line["error"][-1] - SETTLED
+    above = np.array(line["error"]) - line["error"][-1] - SETTLED_NATS
     times, last = line["cpu_seconds"], int(np.flatnonzero(above > 0).max(initial=-1))
     if last < 0:
         return times[0]
@@ -181,7 +181,7 @@ def _settled(line: Mapping[str, list[float]]) -> float:
 
 
 def _posterior_accuracy(model: LatentTrait, X: np.ndarray) -> dict[str, float]:
-    """How far eqs. 6 and 7 are from the exact posteriors, in the middle of all rows."""
+    """Measure how far eqs. 6 and 7 are from the exact posteriors, in the middle of all rows."""
     exact, approximate = model.posterior(X), model.variational(X)
     inverse = np.linalg.inv(exact.covariance)
     shift = approximate.mean - exact.mean
@@ -197,7 +197,7 @@ def _posterior_accuracy(model: LatentTrait, X: np.ndarray) -> dict[str, float]:
 
 
 def _seeds(out: Path, flip: float, plan: Plan, say: Say) -> dict[str, Any]:
-    """Errors and separation over synthetic sets, each with prototypes of its own."""
+    """Measure errors and separation over synthetic sets, each with other prototypes."""
     found = []
     for seed in range(plan.n_seeds):
         say(f"synthetic, flips {flip}: set {seed + 1} of {plan.n_seeds}")
@@ -209,7 +209,7 @@ def _seeds(out: Path, flip: float, plan: Plan, say: Say) -> dict[str, Any]:
 
 
 def _starts(out: Path, title: str, plan: Plan, digits: str, say: Say) -> dict[str, Any]:
-    """Errors over starts on the digits."""
+    """Measure errors over starts on the digits."""
     found = []
     for seed in range(plan.n_starts):
         say(f"{title}: start {seed + 1} of {plan.n_starts}")
@@ -218,7 +218,7 @@ def _starts(out: Path, title: str, plan: Plan, digits: str, say: Say) -> dict[st
 
 
 def _lists(found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
-    """By algorithm and quantity, what each trial found."""
+    """List by algorithm and quantity what each trial found."""
     return {name: {key: [one[name][key] for one in found] for key in found[0][name]} for name in MAIN}
 
 
@@ -267,7 +267,7 @@ def _of_errors(lists: Mapping[str, Mapping[str, list[float]]], name: str) -> dic
 
 
 def _of_both(small: Mapping[str, Any], large: Mapping[str, Any]) -> dict[str, Measured]:
-    """How the larger images compare with the synthetic set."""
+    """Compare the larger images with the synthetic set."""
     errors = [[np.array(one[name]["sample_error"]) for name in MAIN[:2]] for one in (small, large)]
     behind = [averaged(100 * (variational - sampling) / sampling) for variational, sampling in errors]
     apart = [averaged(np.log(one["variational"]["divergence"])) for one in (small, large)]
@@ -278,13 +278,13 @@ def _of_both(small: Mapping[str, Any], large: Mapping[str, Any]) -> dict[str, Me
 
 
 def _difference(a: Measured, b: Measured) -> Measured:
-    """Of two means over runs of their own."""
+    """Subtract two means over different runs."""
     error = None if a.error is None or b.error is None else float(np.hypot(a.error, b.error))
     return Measured(a.value - b.value, error, min(a.n or 1, b.n or 1))
 
 
 def _of_pixels(found: Mapping[str, list[float]] | None) -> dict[str, Measured]:
-    """The exponent with which the divergence grows with the number of pixels, draw by draw."""
+    """Fit the exponent with which the divergence grows with the number of pixels, draw by draw."""
     if found is None:
         return {}
     sizes = np.log([float(n) for n in found])
@@ -337,6 +337,6 @@ def _draw(
 
 
 def _draw_maps(run: Run, twos: Twos) -> None:
-    """The conclusion's several maps: a mixture of two, of all rows."""
-    model = TraitMaps(2, 2, method="variational", weight_prior=WEAK, random_state=0, tol=run.plan.tol)
+    """Draw the conclusion's several maps: a mixture of two, of all rows."""
+    model = TraitMaps(2, 2, method="variational", weight_prior=WEAK_PRIOR_DEVIATION, random_state=0, tol=run.plan.tol)
     run.draw("maps", figures.several_maps(fitted(model, twos.X).model, twos.X, twos.image_shape, twos.title), "maps")

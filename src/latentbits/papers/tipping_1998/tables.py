@@ -27,7 +27,7 @@ TITLES = {"maps": "Several maps"}
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """The whole page, in Markdown."""
+    """Write the whole page, in Markdown."""
     stopping = results["stopping"]
     title, quick = "Tipping (1998): the paper's numbers beside ours", "few seeds and digits, times from a single fit"
     parts = [
@@ -118,7 +118,7 @@ def _shares(values: Sequence[float] | None) -> list[str]:
 
 
 def _words(found: Mapping[str, Any]) -> list[str]:
-    """Pixels and maps, where they were looked at."""
+    """Write pixels and maps, where they were looked at."""
     parts = []
     if "pixels" in found:
         rows = [[n, spread(each, 4)] for n, each in found["pixels"].items()]

@@ -32,12 +32,12 @@ from latentbits.papers.tipping_1998.fits import (
 __all__ = ["FLIPS", "QUICK", "Plan", "all_trials", "of_maps", "of_pixels", "of_set", "of_start", "principal"]
 
 FLIPS = (0.05, 0.15)
-SOME = 200  # rows whose posteriors are compared
-WEAK = 3.0  # standard deviation of the weights of maps that are held to unseen rows
+N_ROWS_COMPARED = 200  # rows whose posteriors are compared
+WEAK_PRIOR_DEVIATION = 3.0  # standard deviation of the weights of maps that are held to unseen rows
 
 
 class Plan(NamedTuple):
-    """How much is done.
+    """Amount of work to be done.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     n_seeds, n_starts
         Synthetic sets of each noise, and starts on the digits.
     pixels, n_draws
-        Numbers of pixels of the digits, and how often so many are drawn.
+        Numbers of pixels of the digits, and how often each number is drawn.
     maps, n_mixtures
         Numbers of maps, and mixtures of each, from starts of their own.
     step
@@ -79,7 +79,7 @@ QUICK = Plan(
 
 
 def all_trials(out: Path, plan: Plan, digits: str) -> list[Callable[[], Any]]:
-    """What can be done in other processes, in any order."""
+    """List what can be done in other processes, in any order."""
     trials: list[Callable[[], Any]] = [partial(principal, out)]
     trials += [partial(of_set, out, plan, flip, seed) for flip in FLIPS for seed in range(plan.n_seeds)]
     if digits == "none":
@@ -99,7 +99,7 @@ def _twos(digits: str, plan: Plan) -> Twos:
 
 
 def of_set(out: Path, plan: Plan, flip: float, seed: int) -> dict[str, Any]:
-    """Errors and separation by each algorithm on a set with prototypes of its own, and how good its posteriors are."""
+    """Measure errors and separation by each algorithm on a set with new prototypes, and how good its posteriors are."""
 
     def compute() -> dict[str, Any]:
         toy = noisy_prototypes(plan.n_per_prototype, flip=flip, random_state=seed)
@@ -116,7 +116,7 @@ def of_set(out: Path, plan: Plan, flip: float, seed: int) -> dict[str, Any]:
         found["prototypes"], found["stands_out"] = claims.prototypes_evident(toy)
         return found
 
-    return kept(out / "runs", f"set_{flip}_{seed}", compute, [plan.n_per_prototype, plan.tol, claims.ITERATIONS])
+    return kept(out / "runs", f"set_{flip}_{seed}", compute, [plan.n_per_prototype, plan.tol, claims.N_ITERATIONS])
 
 
 def _errors(result: FitResult, X: np.ndarray) -> dict[str, float]:
@@ -133,16 +133,16 @@ def _posteriors(start: Params, result: FitResult, X: np.ndarray) -> dict[str, fl
     return {
         "divergence": _divergence(result, X),
         "rounds": claims.two_are_enough(start, X),
-        "rounds_cold": float(np.median(claims.rounds_from_prior(result.params, X[:SOME]))),
+        "rounds_cold": float(np.median(claims.rounds_from_prior(result.params, X[:N_ROWS_COMPARED]))),
     }
 
 
 def _divergence(result: FitResult, X: np.ndarray) -> float:
-    return float(np.median(claims.divergence(estimator_of(result, X.shape[1]), X[:SOME])))
+    return float(np.median(claims.divergence(estimator_of(result, X.shape[1]), X[:N_ROWS_COMPARED])))
 
 
 def _separation(result: FitResult, toy: Prototypes, variational: bool) -> float:
-    """Share of the rows whose place on the map is nearest to that of their own prototype.
+    """Compute the share of rows whose place on the map is nearest to that of their prototype.
 
     Places are posterior means: by eq. 7 for the variational algorithm, exact for the others.
     """
@@ -153,7 +153,7 @@ def _separation(result: FitResult, toy: Prototypes, variational: bool) -> float:
 
 
 def _nearest(rows: np.ndarray, prototypes: np.ndarray, labels: np.ndarray) -> float:
-    """Share of rows nearest to the prototype of their label; among equally near ones it is a matter of luck.
+    """Compute the share of rows nearest to the prototype of their label; among equally near ones by chance.
 
     >>> _nearest(np.array([[0.0], [3.0]]), np.array([[0.0], [6.0]]), np.array([0, 1]))
     0.75
@@ -167,7 +167,7 @@ def _nearest(rows: np.ndarray, prototypes: np.ndarray, labels: np.ndarray) -> fl
 
 
 def of_start(out: Path, plan: Plan, digits: str, seed: int) -> dict[str, Any]:
-    """Errors on the digits from a start; these differ in rotation: the sample is not the same in all directions."""
+    """Measure errors on the digits from a start; starts differ in rotation, and the sample is no even one."""
 
     def compute() -> dict[str, Any]:
         twos = _twos(digits, plan)
@@ -183,11 +183,11 @@ def of_start(out: Path, plan: Plan, digits: str, seed: int) -> dict[str, Any]:
                 found[name] |= {"bend": claims.bend(means), "loop": loop.value, "loop_error": loop.error}
         return found
 
-    return kept(out / "runs", f"start_{seed}", compute, [digits, plan.n_digits, plan.tol, claims.ITERATIONS])
+    return kept(out / "runs", f"start_{seed}", compute, [digits, plan.n_digits, plan.tol, claims.N_ITERATIONS])
 
 
 def of_pixels(out: Path, plan: Plan, digits: str, n_pixels: int, seed: int) -> float:
-    """Divergence of the approximate posteriors on a map of some pixels of the digits, drawn at random."""
+    """Measure divergence of the approximate posteriors on a map of some pixels of the digits, drawn at random."""
 
     def compute() -> float:
         X = _twos(digits, plan).X
@@ -200,13 +200,15 @@ def of_pixels(out: Path, plan: Plan, digits: str, n_pixels: int, seed: int) -> f
 
 
 def of_maps(out: Path, plan: Plan, digits: str, n_maps: int, seed: int) -> dict[str, Any]:
-    """A mixture of maps, by the paper's bound alone: how well it describes unseen digits, and where loops go."""
+    """Learn a mixture of maps, by the paper's bound alone: how well it describes unseen digits, and where loops go."""
 
     def compute() -> dict[str, Any]:
         twos = _twos(digits, plan)
         n = min(twos.n_train, round(0.8 * len(twos.X)))
         new = partial(TraitMaps, n_maps) if n_maps > 1 else LatentTrait
-        model = new(n_components=2, method="variational", weight_prior=WEAK, random_state=seed, tol=plan.tol)
+        model = new(
+            n_components=2, method="variational", weight_prior=WEAK_PRIOR_DEVIATION, random_state=seed, tol=plan.tol
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(twos.X[:n])
@@ -231,7 +233,7 @@ def of_maps(out: Path, plan: Plan, digits: str, n_maps: int, seed: int) -> dict[
 
 
 def principal(out: Path) -> dict[str, float]:
-    """Angles to the principal subspace, with one variance for all columns and with one for each."""
+    """Measure angles to the principal subspace, with one variance for all columns and with one for each."""
 
     def compute() -> dict[str, float]:
         rng = np.random.default_rng(0)

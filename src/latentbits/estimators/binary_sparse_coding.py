@@ -251,7 +251,7 @@ class BinarySparseCoding(WithFitReport):
         return True
 
     def posterior(self, X: Any, n_states: int = 5) -> SparsePosterior:
-        """Posterior of the causes of each row: probabilities of single causes, and of the most probable states.
+        """Compute the posterior of the causes of each row: probabilities of causes, and of the most probable states.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class BinarySparseCoding(WithFitReport):
         return SparsePosterior(mean, states[:, 0].astype(mean.dtype), states, probabilities)
 
     def denoise(self, X: Any) -> np.ndarray:
-        """E[s W | row]: each row without its noise, and with its missing entries filled in.
+        """Compute E[s W | row]: each row without its noise, and with its missing entries filled in.
 
         Parameters
         ----------
@@ -333,7 +333,7 @@ class BinarySparseCoding(WithFitReport):
         return best.seconds
 
     def _means(self, engine: Engine) -> Means:
-        """How learning reaches the rows of an engine."""
+        """Return how learning reaches the rows of an engine."""
         plan, dtype = self._plan(), np.dtype(self.dtype_)
 
         def begin(model: Model, key: Key[Array, ""], max_time: float | None) -> FitResult:
@@ -363,7 +363,7 @@ class BinarySparseCoding(WithFitReport):
         return Means(begin, go_on, evaluate, evidence)
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
-        """With the most noise that there can be: all that columns vary."""
+        """Return the rounding with the most noise that there can be: all that columns vary."""
         _, mean, variance = column_moments(engine)
         power, noise = float(np.sum(mean**2 + variance)), float(np.mean(variance))
         if noise == 0:
@@ -376,7 +376,7 @@ class BinarySparseCoding(WithFitReport):
         return Powers(share * mean, share * largest)
 
     def _quietest(self) -> float:
-        """The least noise, as a part of the rows' root mean square, at which a row's density still has digits."""
+        """Return the least noise, as a part of the rows' root mean square, at which a density still has digits."""
         if getattr(self, "dtype_", SINGLE.name) == SINGLE.name:
             return sparse_coding.QUIETEST
         share = sparse_coding.rounding_share(self.n_features_in_, DOUBLE)
@@ -406,7 +406,7 @@ class BinarySparseCoding(WithFitReport):
             self.components_history_ = np.array([w["components"] for w in kept])
 
     def _some_rows(self, engine: Engine) -> tuple[float, np.ndarray]:
-        """The number of rows, and a random sample of them, the same on every engine."""
+        """Return the number of rows, and a random sample of them, the same on every engine."""
         with interrupts.shielded():  # what was learned before stands
             summary = summarise(engine)
         n = min(int(summary.n_rows), len(summary.sample))

@@ -235,7 +235,7 @@ class ClippedGaussian(Answers):
 
     @classmethod
     def from_moments(cls, mean: Any, cov: Any, **params: Any) -> Self:
-        """A model of bits with given means and covariances, ready to sample from: the dichotomised Gaussian.
+        """Make a model of bits with given means and covariances, ready to sample from: the dichotomised Gaussian.
 
         Where the bits have a Gaussian behind them, ``from_moments(mean, cov).sample(n)`` has these moments exactly, but
         for chance.  Where they have not (see `negative_share_`), the nearest correlation matrix is taken instead.
@@ -335,7 +335,7 @@ class ClippedGaussian(Answers):
         self._expose()
 
     def _keeps(self, n_columns: int) -> bool:
-        """Whether matrices of pairs are kept."""
+        """Tell whether matrices of pairs are kept."""
         needs = [
             argument
             for argument, given in (

@@ -33,7 +33,7 @@ def of_bounds(params: Params, names: np.ndarray | None, climbed: bool) -> str | 
 
 
 def of_pairs(params: Params) -> str | None:
-    """Warn of pairs whose correlation the data cannot tell."""
+    """Warn of pairs whose correlation the data do not determine."""
     varying = np.flatnonzero(np.diag(params.correlation))
     pairs = np.triu_indices(len(varying), 1)
     n_untold = int(np.sum(params.undetermined[np.ix_(varying, varying)][pairs]))

@@ -30,7 +30,7 @@ class Selection(eqx.Module):
 def linear_terms(
     match: Float[Array, "..."], norms: Float[Array, "..."], slope: Float[Array, ""], offset: Float[Array, ""]
 ) -> Float[Array, "..."]:
-    """l_h of `posterior.py`, which is linear in the match W y."""
+    """Compute l_h of `posterior.py`, which is linear in the match W y."""
     return slope * (match - 0.5 * norms) + offset
 
 
@@ -42,7 +42,7 @@ def select(
     k: int,
     axis: int,
 ) -> Selection:
-    """The k causes of highest score in each row.
+    """Select the k causes of highest score in each row.
 
     The highest k are among the k groups of causes with the highest maxima, so that most are looked at but once.
     """
@@ -70,7 +70,7 @@ def select(
 def ranks(
     match: Float[Array, "..."], norms: Float[Array, "..."], number: Int[Array, "..."], n: int
 ) -> Int[Array, "..."]:
-    """Integers in the order of the score; their lowest bits tell the cause, so that a maximum brings its place along.
+    """Rank causes by integers in the order of the score; their lowest bits hold the cause, so that a maximum finds it.
 
     Scores that agree in all but the lowest bits count as equal, which is as good: (5) is only a guess.
     """
@@ -83,7 +83,7 @@ def ranks(
 
 
 def number_of(rank: Int[Array, "..."], n: int) -> Int[Array, "..."]:
-    """The cause's number out of its rank."""
+    """Return the cause's number out of its rank."""
     return (_low_bits(n) - (rank & _low_bits(n))).astype(jnp.int32)
 
 
@@ -92,7 +92,7 @@ def _low_bits(n: int) -> int:
 
 
 def _descending(rank: Int[Array, "_ _"], k: int, axis: int) -> Int[Array, "_ _"]:
-    """The k largest of each row's different numbers."""
+    """Find the k largest of each row's different numbers."""
     found = [jnp.max(rank, axis, keepdims=True)]
     for _ in range(k - 1):
         found.append(jnp.max(jnp.where(rank < found[-1], rank, jnp.iinfo(rank.dtype).min), axis, keepdims=True))

@@ -26,7 +26,7 @@ LEAST = jnp.iinfo(jnp.int32).min
 
 @cache
 def usable() -> bool:
-    """Whether the GPU has what the kernels need: tensor cores for bfloat16."""
+    """Tell whether the GPU has what the kernels need: tensor cores for bfloat16."""
     device = jax.devices()[0]
     nvidia = device.platform == "gpu" and device.device_kind.startswith("NVIDIA")
     return nvidia and float(device.compute_capability) >= 8
@@ -40,7 +40,7 @@ def select(
     k: int,
     interpret: bool = False,
 ) -> Selection:
-    """As `candidates.select`: a row is held in registers until its k best are found, one after the other."""
+    """Select like `candidates.select`: a row is held in registers until its k best are found, one after the other."""
     n_rows, n = match.shape
     width, n_places = _power_of_two(n), _power_of_two(k)
 
@@ -75,7 +75,7 @@ def select(
 def sum_states(
     features: np.ndarray, x: Float[Array, "rows features"], interpret: bool = False
 ) -> tuple[Float[Array, "rows 1"], Float[Array, "rows more"]]:
-    """Highest energy x f, and sum of the features f and of 1 over states, with weights e^(energy - highest).
+    """Find the highest energy x f, and sum the features f and 1 over states, with weights e^(energy - highest).
 
     Tile by tile of the states, with what was summed so far scaled down when a higher energy is found.  The empty state
     has energy 0, so that energies of 0 can fill a tile, and 0 is where the highest starts from.
@@ -117,7 +117,7 @@ def sum_states(
 
 
 def _exact_product(x: Float[Array, "rows k"], table: Array, axis: int) -> Float[Array, "rows m"]:
-    """x times a table of 0 and 1 over its `axis`: three bfloat16 hold a float32, and their products are exact."""
+    """Multiply x by a table of 0 and 1 over its `axis`: three bfloat16 hold a float32, and their products are exact."""
     products = []
     for _ in range(3):
         bits = jax.lax.bitcast_convert_type(x, jnp.int32)

@@ -220,7 +220,7 @@ def _separate(params: PyTree) -> list[Params]:
 
 
 def _course(history: tuple[Record, ...], number: int) -> tuple[Record, ...]:
-    """The records of one of several starts: the next one has what a start had reached; the last has its own."""
+    """Return the records of one of several starts: the next one has what a start had reached; the last has its own."""
     values = [*(record.watched["values"][number] for record in history[1:]), history[-1].objective]
     return tuple(
         record._replace(

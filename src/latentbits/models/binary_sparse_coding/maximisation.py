@@ -36,7 +36,7 @@ def maximum(
     fewest: float = UNUSED,
     about_old: bool = False,
 ) -> Maximum:
-    """Where the expected log-probability of rows and states is highest.
+    """Find where the expected log-probability of rows and states is highest.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def maximum(
 def noise_about(
     W: Float[Array, "causes columns"], params: Params, stats: Stats, quietest: float | Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Eq. (7): sigma with components W, by expectations that were made with `params`."""
+    """Compute sigma with components W by (7), from expectations that were made with `params`."""
     squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
     residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * _second_moments(stats))
     n_entries = stats.used * W.shape[1]
@@ -70,14 +70,14 @@ def noise_about(
 
 
 def _second_moments(stats: Stats) -> Float[Array, "causes causes"]:
-    """sum_n <s s'>."""
+    """Compute sum_n <s s'>."""
     return stats.ss + stats.ss.T + jnp.diag(stats.s)
 
 
 def _components(
     params: Params, stats: Stats, fewest: float
 ) -> tuple[Float[Array, "causes columns"], Bool[Array, " causes"]]:
-    """Eq. (6), solved for the causes that are used; and which those are."""
+    """Solve (6) for the causes that are used; return which those are, too."""
     s, sy = stats.s, stats.sy
     used = s > fewest
     system = jnp.where(used[:, None] & used, _second_moments(stats), jnp.eye(len(s)))

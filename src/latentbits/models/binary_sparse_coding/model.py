@@ -57,7 +57,7 @@ QUIETEST = 1e-4  # the noise stays above this part of the rows' root mean square
 
 
 class State(eqx.Module):
-    """What a pass hands to the next: which rows to use, and where the histogram of the evidence lies."""
+    """The state that a pass hands to the next: which rows to use, and where the histogram of the evidence lies."""
 
     threshold: Float[Array, ""]
     centre: Float[Array, ""]
@@ -99,7 +99,7 @@ def _shared(params: Params, state: State | None, coldness: Array, progress: Prog
 
 
 def _at_rest(params: Params, state: object, progress: Progress | None) -> Shared:
-    """What a pass over all rows at temperature 1 shares."""
+    """Compute what a pass over all rows at temperature 1 shares."""
     return _shared(params, None, jnp.asarray(1.0))
 
 
@@ -108,7 +108,7 @@ def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]
 
 
 def rounding_share(n_columns: int, dtype: np.dtype) -> float:
-    """Error of a log-density as a part of |y|^2 / sigma^2, which is taken off and mostly comes back.
+    """Return the error of a log-density as a part of |y|^2 / sigma^2, which is taken off and mostly comes back.
 
     Measured from 25 to 1500 columns, with 1 to 10^4 times more signal than noise: the root mean square over rows is 0.2
     to 0.9 of it.
@@ -227,7 +227,7 @@ def _learning(
         return _shared(params, state, 1 / (course.temperature + (1 - course.temperature) * way), progress)
 
     def learned_share(course: Course, prior: Array, iteration: Array) -> Array:
-        """|M| / N in this iteration: all, on the way to N_cut, or N_cut."""
+        """Return |M| / N in this iteration: all, on the way to N_cut, or N_cut."""
         if course.first is None or max_active == n_causes:
             return jnp.asarray(1.0)
         way = jnp.clip((iteration - course.first + 1) / course.n_between, 0, 1)
@@ -237,7 +237,7 @@ def _learning(
         return statistics(states, params, shared, batch, precision), None
 
     def learn(course: Course, params: Params, stats: Stats, progress: Progress) -> Params:
-        """The M-step, and what is added to it."""
+        """Make the M-step, and add noise."""
         fewest = UNUSED if renew else NOWHERE
         W, sigma, prior, used = maximum(params, stats, max_active, course.quietest, fewest, noise_about_old)
         late = progress.iteration // passes >= 0.9 * course.n_iter
@@ -285,7 +285,7 @@ class _Uses(NamedTuple):
 
 @cache
 def _uses(n_causes: int, max_active: int, n_candidates: int) -> _Uses:
-    """The functions of a model that is known."""
+    """Make the functions of a model that is known."""
     states = state_table(n_candidates, max_active)
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
@@ -326,7 +326,7 @@ def model(
     quietest: float = QUIETEST,
     settling: bool = False,
 ) -> Model:
-    """Binary sparse coding.
+    """Make the record of binary sparse coding.
 
     Parameters
     ----------

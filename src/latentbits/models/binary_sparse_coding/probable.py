@@ -33,7 +33,7 @@ class Probable(eqx.Module):
 
 
 def probable_states(params: Params, shared: Shared, batch: Batch, states: States, n: int) -> Probable:
-    """The n most probable states of K_n (4) of each row; with fewer states than that, all."""
+    """Find the n most probable states of K_n (4) of each row; with fewer states than that, all."""
     t = terms(params, shared, batch, states)
     energy = energies(states, t)
     lone = jnp.put_along_axis(t.linear, t.candidates, -jnp.inf, axis=0, inplace=False)

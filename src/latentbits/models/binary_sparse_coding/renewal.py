@@ -23,7 +23,7 @@ MOST = 2.0**31 - 128  # rows that can be drawn, as numbers of 32 bits; a float32
 def draw_rows(
     key: Key[Array, ""], n_rows: Float[Array, ""], among: UInt32[Array, " rows"] | None = None
 ) -> Int[Array, " drawn"]:
-    """Numbers of the rows to look at in the next pass, among the first 2^31; or among these, drawn by their weights."""
+    """Draw the rows to look at in the next pass, among the first 2^31; or among these, which were drawn by weight."""
     if among is not None:
         return among[jax.random.randint(key, (N_DRAWN,), 0, len(among))].astype(jnp.int32)
     part = jax.random.bits(key, (N_DRAWN,), jnp.uint32).astype(n_rows.dtype) / 2**32
@@ -31,7 +31,7 @@ def draw_rows(
 
 
 def first_drawn(drawn: Int[Array, " drawn"], progress: Progress | None) -> Int[Array, " drawn"]:
-    """The rows to look at in a pass: before the first update, which draws others, some that were drawn by weight."""
+    """Return the rows of a pass: before the first update, which draws others, some that were drawn by weight."""
     if progress is None or progress.rows is None:
         return drawn
     return jnp.where(progress.step == 0, progress.rows[:N_DRAWN].astype(jnp.int32), drawn)
@@ -43,7 +43,7 @@ def residuals(
     means: Float[Array, "causes rows"],
     batch: Batch,
 ) -> Float[Array, "drawn columns"]:
-    """y - <s> W of the drawn rows, 0 of those that are in another chunk and where nothing was observed."""
+    """Compute y - <s> W of the drawn rows, 0 of those that are in another chunk and where nothing was observed."""
     place = drawn.astype(jnp.uint32) - batch.rows[0]  # very large where it is before the chunk
     here = place < len(batch.rows)
     place = jnp.minimum(place, len(batch.rows) - 1)
@@ -58,7 +58,7 @@ def residuals(
 def renewed(
     components: Float[Array, "causes columns"], used: Bool[Array, " causes"], left: Float[Array, "drawn columns"]
 ) -> Float[Array, "causes columns"]:
-    """The components, with one of the largest residuals in the place of each that is not used."""
+    """Put one of the largest residuals in the place of each component that is not used."""
     size = jnp.sum(jnp.square(left), 1)
     number = np.arange(len(left))
     ahead = (size > size[:, None]) | ((size == size[:, None]) & (number < number[:, None]))

@@ -33,7 +33,7 @@ class Settling(eqx.Module):
 
 
 def _flat(components: Array, noise_std: Array, prior: Array, unit: Array) -> Float[Array, " size"]:
-    """Coordinates in which any numbers are parameters."""
+    """Return coordinates in which any numbers are parameters."""
     ends = jnp.stack([jnp.log(noise_std), jnp.log(prior) - jnp.log1p(-prior)])
     return jnp.concatenate([components.reshape(-1) / unit, ends])
 
@@ -64,13 +64,13 @@ def _update(
 
 
 def settle(quietest: float, prepare: Prepare) -> Iterate:
-    """Exact EM of all rows; `prepare` makes what a pass at temperature 1 shares."""
+    """Make the stage of exact EM of all rows; `prepare` makes what a pass at temperature 1 shares."""
     update = Partial(_update, float(quietest))
     return Iterate("exact EM", prepare=prepare, start=_start, update=update, patience=PATIENCE)
 
 
 def at_rest(settler: Model) -> Model:
-    """The log-likelihood of parameters, by the programs of exact EM."""
+    """Make the record that evaluates parameters, by the programs of exact EM."""
     (stage,) = settler.stages
     assert isinstance(stage, Iterate)
     return settler._replace(

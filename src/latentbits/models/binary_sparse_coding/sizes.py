@@ -56,7 +56,7 @@ class Sizes(NamedTuple):
         return self
 
     def first(self) -> Size:
-        """gamma and H' to begin with."""
+        """Return gamma and H' to begin with."""
         if self.given is not None:
             gamma, candidates = self.given
             return (FIRST[0], min(candidates, FIRST[1])) if self.grow and gamma > FIRST[0] else self.given
@@ -66,7 +66,7 @@ class Sizes(NamedTuple):
         return min(FIRST[0], candidates), candidates
 
     def after(self, now: Size) -> Size:
-        """gamma and H' that come next, which are the present ones where there is no room."""
+        """Return gamma and H' that come next, which are the present ones where there is no room."""
         if self.given is not None:
             return self.given
         candidates = min(now[1] + STEP[1], self.n_causes) if self.n_candidates is None else self.n_candidates
@@ -74,18 +74,18 @@ class Sizes(NamedTuple):
         return larger if n_states(larger) <= MOST_STATES else now
 
     def beyond(self, now: Size) -> Size:
-        """gamma and H' beyond those learned with, as far as they can be looked at."""
+        """Return gamma and H' beyond those learned with, as far as they can be looked at."""
         gamma, candidates = min(now[0] + STEP[0], self.n_causes), min(now[1] + STEP[1], self.n_causes)
         while n_states((gamma, candidates)) > 4 * MOST_STATES and (gamma, candidates) > now:
             gamma, candidates = (gamma - 1, candidates) if gamma > now[0] else (gamma, candidates - 1)
         return gamma, candidates
 
     def in_use(self, now: Size) -> Size:
-        """gamma and H' that a fitted model answers with: all where there are few causes, however it was learned."""
+        """Return gamma and H' that a fitted model answers with: all where there are few causes, however learned."""
         return self.every if self.n_causes <= MOST_EXACT else now
 
     def settle(self, n_rows: float) -> bool:
-        """Whether learning ends with exact EM: it was asked for, or "auto" has the time."""
+        """Tell whether learning ends with exact EM: it was asked for, or "auto" has the time."""
         if self.given is not None:
             return self.given == self.every
         allowed = all(x in (None, self.n_causes) for x in (self.max_active, self.n_candidates))

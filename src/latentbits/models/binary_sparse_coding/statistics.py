@@ -58,7 +58,7 @@ class Stats(eqx.Module):
 
 
 def e_step(states: States, params: Params, shared: Shared, batch: Batch, precision: str = "highest") -> Stats:
-    """The sums over the rows of a chunk; `precision` is of W y where a GPU computes in float32."""
+    """Compute the sums over the rows of a chunk; `precision` is of W y where a GPU computes in float32."""
     on_cpu = partial(_sums, states, ON_CPU)
     if jax.default_backend() == "cpu":  # there is nothing to choose from, and no other way to trace
         return on_cpu(params, shared, batch)
@@ -122,7 +122,7 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
 def _products(
     means: Float[Array, "rows causes"], values: Float[Array, "rows columns"]
 ) -> tuple[Float[Array, "causes columns"], Float[Array, " causes"]]:
-    """sum_n <s> y' and sum_n <s>, on tensor cores.
+    """Compute sum_n <s> y' and sum_n <s>, on tensor cores.
 
     Factors are split in two bfloat16, that is to 16 bits: what is rounded off has either sign and averages out.  But
     tensor cores round sums towards zero, and so rows are summed in groups.  A column of ones brings sum_n <s> along.
@@ -152,7 +152,7 @@ def _unseen_products(
     unseen: Float[Array, "rows columns"],
     states: States,
 ) -> Float[Array, "causes columns"]:
-    """sum_n E[y_d s_h] over the missing entries: sum_j W_jd <s_j s_h>."""
+    """Compute sum_n E[y_d s_h] over the missing entries: sum_j W_jd <s_j s_h>."""
     alone = (means @ unseen) * components  # j = h, for candidates and others alike
     if not len(states.first):
         return alone

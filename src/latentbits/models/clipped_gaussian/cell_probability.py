@@ -26,12 +26,12 @@ NODES = np.polynomial.legendre.leggauss(8)
 
 
 def log_ndtr(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log Phi(x), right to rounding far out in the tail, where three terms of the series would not do."""
+    """Compute log Phi(x), right to rounding far out in the tail, where three terms of the series would not do."""
     return jax.scipy.special.log_ndtr(x, series_order=8)
 
 
 def log_interval(low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log(Phi(high) - Phi(low)) without cancellation; -inf where the interval is empty."""
+    """Compute log(Phi(high) - Phi(low)) without cancellation; -inf where the interval is empty."""
     empty = ~(low < high)
     low, high = jnp.where(empty, -1.0, low), jnp.where(empty, 1.0, high)
     flip = low > -high
@@ -53,7 +53,7 @@ def log_interval(low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> F
 def truncated_normal(
     low: Float[Array, "*shape"], high: Float[Array, "*shape"], uniform: Float[Array, "*shape"]
 ) -> Float[Array, "*shape"]:
-    """A standard Gaussian between two bounds, by inversion of its distribution function in logarithms."""
+    """Draw a standard Gaussian between two bounds, by inversion of its distribution function in logarithms."""
     flip = low > -high
     low, high = jnp.where(flip, -high, low), jnp.where(flip, -low, high)
     uniform = jnp.clip(uniform, 1e-16, 1 - 1e-16)
@@ -69,7 +69,7 @@ def truncated_normal(
 
 
 def curvature(at: Planes, y: Float[Array, "rows latents"]) -> Float[Array, "rows latents latents"]:
-    """A precision with the shape of the cell around y: the curvature of ``|y|^2 / 2 - sum log distance_i(y)``."""
+    """Return a precision with the cell's shape around y: the curvature of ``|y|^2 / 2 - sum log distance_i(y)``."""
     distance = jnp.maximum(jnp.abs(y @ at.normal.T + at.offset), 1e-30)
     q = y.shape[1]
     return unpack(jnp.where(at.signs == 0, 0, 1 / distance**2) @ products(at.normal), q) + jnp.eye(q, dtype=y.dtype)
@@ -80,7 +80,7 @@ def _bounds(
     x: Float[Array, "rows *copies columns"],
     rate: Float[Array, "rows *copies columns"],
 ) -> tuple[Float[Array, "rows *copies"], Float[Array, "rows *copies"]]:
-    """The interval of a on which ``signs (x + a rate) > 0``; low > high where there is none."""
+    """Find the interval of a on which ``signs (x + a rate) > 0``; low > high where there is none."""
     toward = signs * rate
     steep = jnp.abs(rate) > 1e-14
     crossing = -x / jnp.where(steep, rate, 1)
@@ -91,7 +91,7 @@ def _bounds(
 
 
 class Integral(NamedTuple):
-    """What an integration over a row's cell gives.
+    """The result of an integration over a row's cell.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def integrate(
     keys: Key[Array, " rows"],
     n_points: int = 128,
 ) -> Integral:
-    """Mass of a row's cell, with its standard error, and what the latents are within it.
+    """Integrate over a row's cell: its mass, with a standard error, and what the latents are within it.
 
     Points are drawn along all principal axes of the covariance but the longest, along which the mass of the cell is
     known exactly; with one latent that is all.  They are drawn from logistic distributions: a cell may reach out as far
@@ -218,7 +218,7 @@ def gibbs(
     n_sweeps: int,
     n_draws: int = 1,
 ) -> Float[Array, "draws rows latents"]:
-    """Samples of the latents given the bits: `n_draws` states of a chain per row, `n_sweeps` apart.
+    """Draw the latents given the bits: `n_draws` states of a chain per row, `n_sweeps` apart.
 
     A sweep is P moves, each to an exact draw along a line in a random direction (hit-and-run).  The directions are as
     long as the cell is wide, by its shape around the starting point `y`: a chain then moves as well in a thin oblique

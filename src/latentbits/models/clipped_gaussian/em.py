@@ -86,7 +86,7 @@ class Stats(eqx.Module):
 
 
 class Way(eqx.Module):
-    """What the programs are compiled for.
+    """The settings that programs are compiled for.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Way(eqx.Module):
 
 
 def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:
-    """Nodes to learn with; rows that are not complete may have few columns each."""
+    """Choose nodes to learn with; rows that are not complete may have few columns each."""
     many = complete and n_columns >= nodes.MANY_COLUMNS
     size = (NODES_OF_MANY_COLUMNS if many else NODES_OF_FEW_COLUMNS)[min(n_latents, nodes.MOST_GRID + 1)][
         0 if way.rough else 1
@@ -115,7 +115,7 @@ def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:
 
 
 def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    """log p(s) of each row and its posterior, as the sums that an update needs."""
+    """Compute log p(s) of each row and its posterior, as the sums that an update needs."""
     signs, weight = signs_of(batch), batch.weight
     n, q = len(signs), shared.weights.shape[1]
     rule = rule_for(way, q, signs.shape[1], batch.observed is None)
@@ -153,19 +153,19 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
 
 
 def objective(precision: Number, params: Params, shared: Factors, stats: Stats) -> Float[Array, ""]:
-    """The log-likelihood, less the penalty of a prior of this precision on a (0 for none)."""
+    """Compute the log-likelihood, less the penalty of a prior of this precision on a (0 for none)."""
     return stats.objective.sum() - 0.5 * precision * jnp.sum(_slopes(params)[:, :-1] ** 2)
 
 
 def start(params: Params) -> Anderson:
-    """Nothing seen yet."""
+    """Start with nothing seen yet."""
     return anderson.start(_slopes(params).ravel(), 2, 5)  # five former steps
 
 
 def update(
     way: Way, precision: Number, state: Anderson, params: Params, shared: Factors, stats: Stats, progress: Progress
 ) -> tuple[Anderson, Params]:
-    """One step of all columns.
+    """Make one step of all columns.
 
     What is left to gain is what it promises, column by column, as one of Newton's would keep it; but not less than
     Newton's step on Q promises, nor than the last pass gained; and with few columns, where slow directions hide, ten
@@ -201,7 +201,7 @@ def update(
 
 
 def _slopes(params: Params) -> Float[Array, "columns extended"]:
-    """(a, c) of each column."""
+    """Return (a, c) of each column."""
     return jnp.concatenate([params.weights, params.phi[:, None]], 1) / jnp.sqrt(params.psi)[:, None]
 
 
@@ -226,7 +226,7 @@ def _step(
     gradient: Float[Array, "columns extended"],
     curvature: Float[Array, "columns pairs"],
 ) -> Float[Array, "columns extended"]:
-    """To the highest point of a quadratic with this gradient and curvature, less the prior's penalty, within the bound.
+    """Step to the top of a quadratic of this gradient and curvature, less the prior's penalty, within the bound.
 
     Where the latents determine a bit wholly its slopes would run to infinity: they end where its uniqueness is at its
     bound, |a| = R.  The multiplier of that is found as the radius of a trust region is (More & Sorensen 1983): Newton's
@@ -260,7 +260,7 @@ def _step(
 
 
 def _expanded(way: Way, stats: Stats, slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:
-    """The same bits in coordinates in which the posteriors of all rows together have mean 0 and covariance I."""
+    """Turn to coordinates in which the posteriors of all rows together have mean 0 and covariance I."""
     q = slopes.shape[1] - 1
     j, k = pairs(q + 1)
     second = stats.moments / stats.n_rows
@@ -274,21 +274,21 @@ def _expanded(way: Way, stats: Stats, slopes: Float[Array, "columns extended"]) 
 
 
 def row_floats(way: Way, n_components: int | str, n_columns: int) -> int:
-    """Numbers that the E-step holds per row."""
+    """Count the numbers that the E-step holds per row."""
     q = n_components if isinstance(n_components, int) else 4
     return 4 * n_columns * len(rule_for(way, q, n_columns, False).nodes) + 4 * (q + 1) ** 2
 
 
 @cache
 def _with(function: Any, *settings: Any) -> Any:
-    """A function with its settings; compiled code is found by the identity of what this returns."""
+    """Bind a function to its settings; compiled code is found by the identity of the result."""
     return Partial(function, *settings)
 
 
 def beyond(
     model: Model, n_components: int | str, bias: bool, weight_prior: float | None = None, accelerate: bool = True
 ) -> Model:
-    """The record that goes on from where one that learns from moments ends."""
+    """Make the record that goes on from where one that learns from moments ends."""
     fine, precision = Way(False, bias, accelerate), 0.0 if weight_prior is None else 1 / weight_prior**2
     return model._replace(
         e_step=_with(e_step, fine),
@@ -301,7 +301,7 @@ def beyond(
 
 
 def stages(n_components: int | str, bias: bool, accelerate: bool) -> tuple[Stage, ...]:
-    """Of a record of `beyond`: most of the way by few nodes; without acceleration, all of it by many."""
+    """Make the stages of a record of `beyond`: first by few nodes; without acceleration, all by many."""
     rough, fine = (Way(few, bias, accelerate) for few in (True, False))
     by_many = Iterate(
         "EM",

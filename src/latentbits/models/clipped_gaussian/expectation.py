@@ -28,7 +28,7 @@ __all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density
 
 
 class Factors(eqx.Module):
-    """What the bits of all rows have in common.
+    """The model as factors, which the bits of all rows have in common.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Factors(eqx.Module):
 def factors_of(
     weights: Float[Array, "columns latents"], phi: Float[Array, " columns"], psi: Float[Array, " columns"]
 ) -> Factors:
-    """The factors of a model."""
+    """Make the factors of a model."""
     alone = jnp.sum(weights**2, 1) == 0
     return Factors(weights, phi, jnp.where(alone & (psi == 0), 1.0, psi), products(weights))
 
@@ -76,7 +76,7 @@ def _posterior(factors: Factors, tau: Array, nu: Array) -> Gaussian:
 
 
 def _marginals(factors: Factors, at: Gaussian) -> tuple[Float[Array, "rows columns"], Float[Array, "rows columns"]]:
-    """Mean and variance of w_i.y, for each row and column."""
+    """Compute mean and variance of w_i.y, for each row and column."""
     j, k = pairs(factors.weights.shape[1])
     twice = jnp.asarray(2 - (j == k), at.mean.dtype)
     return at.mean @ factors.weights.T, (at.covariance[:, j, k] * twice) @ factors.squares.T
@@ -110,7 +110,7 @@ def _tilt(factors: Factors, signs: Array, at: Gaussian, tau: Array, nu: Array, s
 
 
 def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance: float = 1e-4) -> Approximation:
-    """The posterior of each row; `signs` are +1, -1, and 0 for a missing bit.
+    """Approximate the posterior of each row; `signs` are +1, -1, and 0 for a missing bit.
 
     Rows go on together until a sweep moves the mean of each by less than `tolerance` of its standard deviation.  A row
     whose sweeps begin to swing goes on in shorter steps.
@@ -153,14 +153,14 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
 
 
 def _distance(a: Gaussian, b: Gaussian) -> Float[Array, " rows"]:
-    """How far the mean moves, in posterior standard deviations, and by what share these change; the larger."""
+    """Return the larger of how far the mean moves, in posterior standard deviations, and by what share these change."""
     spread_a, spread_b = (jnp.sqrt(jnp.sum(g.scale**2, 2)) for g in (a, b))
     moved = jnp.max(jnp.abs(a.mean - b.mean) / spread_b, 1)
     return jnp.maximum(moved, jnp.max(jnp.abs(spread_a / spread_b - 1), 1))
 
 
 def predict(factors: Factors, at: Gaussian) -> Float[Array, "rows columns"]:
-    """P(bit = 1) of each column where y is so distributed."""
+    """Compute P(bit = 1) of each column where y is so distributed."""
     mean, variance = _marginals(factors, at)
     return jax.scipy.special.ndtr((factors.phi + mean) / jnp.sqrt(factors.psi + variance))
 
@@ -168,7 +168,7 @@ def predict(factors: Factors, at: Gaussian) -> Float[Array, "rows columns"]:
 def log_density(
     factors: Factors, signs: Float[Array, "rows columns"], points: Float[Array, "rows points latents"]
 ) -> Float[Array, "rows points"]:
-    """log p(s | y) at several points of each row, one after the other, so that memory does not grow with them."""
+    """Compute log p(s | y) at several points of each row in turn, so that memory does not grow with them."""
     root = jnp.sqrt(factors.psi)
     scaled, offset = factors.weights / root[:, None], factors.phi / root
     seen = jnp.abs(signs)
@@ -182,7 +182,7 @@ def log_density(
 def mode(
     factors: Factors, signs: Float[Array, "rows columns"], start: Float[Array, "rows latents"], n_steps: int = 20
 ) -> Float[Array, "rows latents"]:
-    """The most probable y of each row (MAP), by damped Newton steps; needs noise.  The density is log-concave."""
+    """Find the most probable y of each row (MAP), by damped Newton steps; needs noise.  The density is log-concave."""
     root = jnp.sqrt(factors.psi)
     scaled, squares = factors.weights / root[:, None], factors.squares / factors.psi[:, None]
     seen = jnp.abs(signs)

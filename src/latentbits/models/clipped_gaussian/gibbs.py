@@ -25,7 +25,7 @@ def gibbs(
     n_between: int,
     n_forget: int,
 ) -> Float[Array, "rows samples latents"]:
-    """Draws of y given each row: `n_forget` sweeps to forget the start, then a draw every `n_between`."""
+    """Draw y given each row: `n_forget` sweeps to forget the start, then a draw every `n_between`."""
     root = jnp.sqrt(factors.psi)
     scaled = factors.weights / factors.psi[:, None]
     precision = jnp.eye(start.shape[1], dtype=signs.dtype) + factors.weights.T @ scaled

@@ -112,26 +112,26 @@ def integrate(
 
 
 def is_fine(factors: Factors) -> Bool[Array, ""]:
-    """Whether so many nodes as there may be are close enough to each other."""
+    """Tell whether the nodes that there may be are close enough to each other."""
     return _spacing(_root(factors)) <= COARSEST_LATTICE_SPACING
 
 
 def _root(factors: Factors) -> Float[Array, "latents latents"]:
-    """R of M = R R'."""
+    """Return R of M = R R'."""
     j, k = pairs(factors.weights.shape[1])
     bend = jnp.sum(factors.squares / factors.psi[:, None], 0) + jnp.asarray(j == k, factors.phi.dtype)
     return cholesky(bend[None])[0]
 
 
 def _spacing(root: Float[Array, "latents latents"]) -> Float[Array, ""]:
-    """The spacing of all rows of a model, whichever are together."""
+    """Return the spacing of all rows of a model, whichever are together."""
     q = len(root)
     wanted = jnp.exp(jnp.mean(jnp.log(USUAL_WIDTH * jnp.diagonal(root))))
     return jnp.maximum(LATTICE_SPACING, wanted / MOST_LATTICE_NODES[q] ** (1 / q))
 
 
 def _around(factors: Factors, modes: Float[Array, "rows latents"]) -> _Lattice:
-    """The lattice for rows with these modes."""
+    """Lay the lattice for rows with these modes."""
     root = _root(factors)
     spacing = _spacing(root)
     low, high = modes.min(0) - LATTICE_REACH_SDS, modes.max(0) + LATTICE_REACH_SDS
@@ -142,7 +142,7 @@ def _around(factors: Factors, modes: Float[Array, "rows latents"]) -> _Lattice:
 def _nodes(
     lattice: _Lattice, place: Int[Array, " nodes"]
 ) -> tuple[Float[Array, "nodes latents"], Int[Array, " nodes"]]:
-    """y of the nodes with these numbers, and which of the coarser lattices each belongs to."""
+    """Find y of the nodes with these numbers, and which of the coarser lattices each belongs to."""
     q, root = len(lattice.sizes), lattice.root
     found: dict[int, Array] = {}
     parity = jnp.zeros_like(place)

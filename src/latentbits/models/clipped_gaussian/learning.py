@@ -45,7 +45,7 @@ __all__ = ["Recipe", "e_step", "from_correlations", "objective", "untold", "whol
 
 
 class Recipe(NamedTuple):
-    """How moments become a model."""
+    """The way from moments to a model."""
 
     n_components: int | str = 2  # P; "positive": all positive eigenvalues; "parallel": those above chance
     noise: str = "unique"  # or "none"
@@ -125,7 +125,7 @@ def _model_of(
 
 
 def whole_bytes(n_columns: int) -> int:
-    """Memory at the peak of learning with all matrices of pairs, as measured: some thirty of them in float64."""
+    """Return the memory at the peak of learning with all matrices of pairs, as measured: some thirty in float64."""
     return 256 * n_columns**2
 
 
@@ -205,7 +205,7 @@ def _seen(
     weights: np.ndarray | None,
     rng: np.random.Generator,
 ) -> np.ndarray | None:
-    """Where a table has bits, (rows, columns) of some of its rows, or all; None if it has no holes."""
+    """Find where a table has bits, (rows, columns) of some of its rows, or all; None if it has no holes."""
     if np.all(moments.observed == moments.n_rows):
         return None
     if rows is None:
@@ -223,7 +223,7 @@ def _seen(
 
 
 def _check_diagonalising(d: int, left: TimeLeft) -> None:
-    """Diagonalising cannot be looked in upon: what it will take is told from a small matrix."""
+    """Check that time will do for diagonalising, which cannot be stopped; a small matrix shows what it takes."""
     if d > TIMED_COLUMNS and left() < np.inf:
         pace = Pace(f"diagonalising a matrix of {d} columns", 1, left)
         pace.expect(
@@ -238,11 +238,11 @@ def _seconds_for_small() -> float:
 
 
 def _prepare_counting(params: Params, state: Any, progress: Progress | None) -> None:
-    """Nothing: pairs are counted before there are any weights."""
+    """Prepare nothing: pairs are counted before there are any weights."""
 
 
 def _no_state(params: Params) -> None:
-    """Counting carries nothing from before."""
+    """Start with nothing: counting carries nothing from before."""
 
 
 def e_step(params: Params, shared: Factors | None, batch: Batch, row_state: None) -> tuple[Stats, None]:
@@ -254,7 +254,7 @@ def _keep_counts(state: None, params: Params, shared: None, stats: Stats, progre
 
 
 def objective(params: Params, shared: Factors | None, stats: Stats) -> Float[Array, ""]:
-    """Minus the squared error of W W' as an approximation of C^xx, the diagonal left out; there is no likelihood."""
+    """Return minus the squared error of W W' about C^xx, the diagonal left out; there is no likelihood."""
     if not params.correlation.size:  # nothing is known yet, or pairs are not kept
         return jnp.zeros(())
     left = params.correlation - params.weights @ params.weights.T
@@ -311,7 +311,7 @@ def wide_stages(
 
 
 def untold(n_untold: int, n_pairs: int) -> str:
-    """A warning of pairs whose correlation the data cannot tell."""
+    """Word a warning of pairs whose correlation the data do not determine."""
     return (
         f"{n_untold} of {n_pairs} pairs of columns cannot be told (undetermined_): they were never seen "
         "together, one is constant where both are seen, or they are too rare. The spectrum and all that comes "

@@ -37,7 +37,7 @@ __all__ = ["is_sampled", "log_evidence", "predict"]
 
 
 def is_sampled(n_latents: int, n_columns: int) -> bool:
-    """Whether a few points do better than the product rules of `core/nodes.py`, which do not grow fewer."""
+    """Tell whether a few points do better than the product rules of `core/nodes.py`, which do not grow fewer."""
     return n_latents > MOST_GRID or (n_latents > 1 and n_columns >= MANY_COLUMNS)
 
 
@@ -59,7 +59,7 @@ class _Sums(NamedTuple):
 def log_evidence(
     factors: Factors, signs: Float[Array, "rows columns"], at: Gaussian, keys: Key[Array, " rows"]
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """log p(s) of each row, and its standard error.
+    """Estimate log p(s) of each row, and its standard error.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def predict(
     keys: Key[Array, " rows"],
     asked: Bool[Array, " rows"] | bool = True,
 ) -> Float[Array, "rows columns"]:
-    """P(bit = 1 | s) of each column, by the points of `log_evidence`.
+    """Estimate P(bit = 1 | s) of each column, by the points of `log_evidence`.
 
     The points say by which factor the mass of y with either bit differs from that of the Gaussian `at`, of which it is
     known exactly.  Other rows than those `asked` cost nothing, and mean nothing.
@@ -95,7 +95,7 @@ def _by_levels(
     predicting: bool,
     asked: Bool[Array, " rows"] | bool = True,
 ) -> Float[Array, "rows found"]:
-    """log p(s), its standard error, and a bound of that; and, if asked for, P(bit = 1 | s) of each column.
+    """Estimate log p(s), its standard error, and a bound of that; and, if asked for, P(bit = 1 | s) of each column.
 
     Rows go on by a bound of their error that does not know how evenly a net is spread.  It is steadier than the error
     itself: rows that stop because their error came out small by chance would have errors that are too small.
@@ -135,7 +135,7 @@ def _by_levels(
 
 
 def _first(chosen: Bool[Array, " rows"], size: int) -> Int[Array, " size"]:
-    """The numbers of the rows that are chosen, and of the row after the last.
+    """Return the numbers of the rows that are chosen, and of the row after the last.
 
     Running counts by products with triangles: a running sum takes long to compile.
     """
@@ -149,7 +149,7 @@ def _first(chosen: Bool[Array, " rows"], size: int) -> Int[Array, " size"]:
 
 
 def _shifts(keys: Key[Array, " rows"], size: int) -> Float[Array, "rows size"]:
-    """Numbers between 0 and 1 from the bits of a row's key, which are random, by a hash (Wellons' lowbias32).
+    """Make numbers between 0 and 1 from the bits of a row's key, which are random, by a hash (Wellons' lowbias32).
 
     Threefry, by which the keys themselves are made, takes a second to compile once more.
     """
@@ -221,7 +221,7 @@ def _importance(
     value = sums.top + jnp.log(ratio) + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(at.scale, axis1=1, axis2=2))), 1)
 
     def variance(x: Float[Array, "rows copies"]) -> Float[Array, " rows"]:
-        """Of the sum over copies, as a part of its square."""
+        """Estimate the variance of the sum over copies, as a part of its square."""
         sums = jnp.sum(x, 1, keepdims=True)
         return jnp.sum((x / sums - 1 / copies) ** 2, 1) * (copies / (copies - 1))
 
@@ -236,7 +236,7 @@ def _importance(
 
 
 def _ones(p: Array, w_one: Array, w_zero: Array, g_one: Array, g_zero: Array) -> Float[Array, "rows columns"]:
-    """P(bit = 1) from that of the Gaussian, `p`, and the sums of its weights and the posterior's with either bit."""
+    """Compute P(bit = 1) from the Gaussian's, `p`, and sums of its weights and the posterior's with either bit."""
     tiny = jnp.finfo(p.dtype).tiny
     one, zero = p * w_one / jnp.maximum(g_one, tiny), (1 - p) * w_zero / jnp.maximum(g_zero, tiny)
     return one / jnp.maximum(one + zero, tiny)

@@ -43,5 +43,5 @@ class Params(eqx.Module):
 
 
 def signs_of(batch: Batch) -> Float[Array, "rows columns"]:
-    """Bits as +1 and -1, and 0 where missing."""
+    """Return bits as +1 and -1, and 0 where missing."""
     return (2 * batch.values - 1) * batch.mask

@@ -68,7 +68,7 @@ class Use(NamedTuple):
 
 @cache
 def use_of(noise: str, likelihood: str) -> Use:
-    """The functions for one of `NOISES` and one of `LIKELIHOODS`."""
+    """Return the functions for one of `NOISES` and one of `LIKELIHOODS`."""
     if noise == "none":
         value = _log_likelihood_of_cells if likelihood == "importance" else _log_likelihood_of_cells_by_ep
         return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample_cells)
@@ -81,7 +81,7 @@ def use_of(noise: str, likelihood: str) -> Use:
 
 
 def _chosen(factors: Factors, n_columns: int, by_lattice: Callable[[], Any], by_points: Callable[[], Any]) -> Any:
-    """The answer of one way or the other, as dimensions, columns and slopes ask for."""
+    """Answer one way or the other, as dimensions, columns and slopes ask for."""
     q = factors.weights.shape[1]
     if likelihood.is_sampled(q, n_columns):
         return by_points()
@@ -159,7 +159,7 @@ def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Arra
 
 
 def _ones(of: Params | Factors, y: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
-    """P(bit = 1 | y)."""
+    """Compute P(bit = 1 | y)."""
     return jax.scipy.special.ndtr((of.phi + y @ of.weights.T) / jnp.sqrt(of.psi))
 
 
@@ -184,7 +184,7 @@ def _drawn(params: Params, keys: Key[Array, " rows"], noisy: bool) -> Float[Arra
 
 
 def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-    """x, but not before `first` is there.
+    """Return x, but not before `first` is there.
 
     XLA runs loops that do not depend on each other at the same time, and on a CPU with few threads those with calls of
     LAPACK in them can wait for each other for ever.
@@ -193,7 +193,7 @@ def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"])
 
 
 def _within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
-    """The integral over each row's cell, a y inside it, and how many bits that gets wrong."""
+    """Compute the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
     signs = signs_of(batch)
     y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
     at = ep.approximate(shared, _after(y, signs)).posterior

@@ -53,7 +53,7 @@ class Packed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the pairs say.
+    """The correlations of the columns that vary, and counts of pairs.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Found(NamedTuple):
     n_pairs: int
 
     def spectra(self, n_components: int, left: TimeLeft) -> tuple[Spectrum, Spectrum]:
-        """The leading eigenvalues of C^xx with eigenvectors over all columns, and those of C^ss."""
+        """Find the leading eigenvalues of C^xx with eigenvectors over all columns, and those of C^ss."""
         n = min(max(8, n_components + 3), len(self.columns))  # some more, to see where they fall off
         latent, binary = (self._over_columns(leading(x, n, left)) for x in (self.latent, self.binary))
         return latent, binary
@@ -91,13 +91,13 @@ class Found(NamedTuple):
 
 
 def bytes_needed(n_columns: int) -> int:
-    """Memory that learning takes beside the rows: two matrices in float32, and what the blocks take."""
+    """Return the memory that learning takes beside the rows: two matrices in float32, and what the blocks take."""
     threads = os.cpu_count() or 1
     return 8 * n_columns**2 + threads * 160 * WIDE_PAIRS_AT_ONCE
 
 
 def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | None = None) -> Packed:
-    """Encoded rows (uint8, 255 for missing), in blocks of any size, as packed bits; and how often each counts."""
+    """Pack encoded rows (uint8, 255 for missing), in blocks of any size, as bits; and how often each counts."""
     ones, seen, n_rows, n_bytes = [], [], 0, 0
     for rows in _whole_words(blocks):
         n_rows += len(rows)
@@ -120,7 +120,7 @@ def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | Non
 
 
 def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLeft) -> Found:
-    """C^ss and C^xx of the columns that vary.
+    """Compute C^ss and C^xx of the columns that vary.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
     counts = ones[columns]
 
     def fill(part: slice) -> tuple[int, int, int]:
-        """Rows `part` of both matrices, from the diagonal on, and what is below them by symmetry."""
+        """Fill rows `part` of both matrices, from the diagonal on, and what is below them by symmetry."""
         found = _block(rows, counts, part, bias, correction)
         for matrix, values in ((binary, found.binary), (latent, found.latent)):
             matrix[part, part.start :] = values
@@ -170,7 +170,7 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
 
 
 def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise: float, left: TimeLeft) -> np.ndarray:
-    """Weights whose W W' comes closest to the correlations, the diagonal left out (`spectrum.factor_weights`).
+    """Find weights whose W W' comes closest to correlations, the diagonal left out (`spectrum.factor_weights`).
 
     With very many columns for each component the noise is known to begin with, but for little: it is taken off the
     diagonal, components are found anew, and so on (principal axes), which ends where least squares does.
@@ -196,7 +196,7 @@ def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise
 
 
 class _Block(NamedTuple):
-    """Of some rows of the matrices, from their first diagonal entry on."""
+    """Some rows of the matrices, from their first diagonal entry on."""
 
     binary: np.ndarray
     latent: np.ndarray
@@ -235,7 +235,7 @@ def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: 
 
 
 def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
-    """The different ones of some tables, each given by counts in four arrays, and which of them each table is."""
+    """Find the different tables among some, given by counts in four arrays, and which of them each table is."""
     if tables[0].dtype.kind == "f":  # sums of weights, of which hardly two are alike
         return tables, np.arange(len(tables[0]))
     lows = [int(x.min()) for x in tables]
@@ -265,7 +265,7 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def _both(left: np.ndarray, right: np.ndarray, part: slice, weights: np.ndarray | None) -> np.ndarray:
-    """In how many rows both are set: columns `part` against all from its first on."""
+    """Count the rows in which both are set: columns `part` against all from its first on."""
     if weights is not None:
         sums = np.zeros((part.stop - part.start, left.shape[1] - part.start))
         for first in range(0, len(left), WEIGHTED_WORDS_AT_ONCE):
@@ -280,7 +280,7 @@ def _both(left: np.ndarray, right: np.ndarray, part: slice, weights: np.ndarray 
 
 
 def _above_diagonal(flags: np.ndarray) -> int:
-    """How many are set of the pairs i < j of a block that begins on the diagonal."""
+    """Count the set ones of the pairs i < j of a block that begins on the diagonal."""
     return int(np.triu(flags, 1).sum())
 
 
@@ -288,7 +288,7 @@ def _above_diagonal(flags: np.ndarray) -> int:
 
 
 def _whole_words(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The same rows, a multiple of 64 at a time but for the last."""
+    """Cut rows into blocks of a multiple of 64 rows, but for the last."""
     rest: np.ndarray | None = None
     for block in blocks:
         rows = block if rest is None or not len(rest) else np.concatenate([rest, block])
@@ -301,7 +301,7 @@ def _whole_words(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _words(bits: np.ndarray) -> np.ndarray:
-    """(rows, d) of bool as (words, d)."""
+    """Pack (rows, d) of bool as (words, d)."""
     rows, d = bits.shape
     padded = bits if rows % WORD == 0 else np.pad(bits, ((0, -rows % WORD), (0, 0)))
     eights = np.packbits(padded, axis=0).reshape(-1, WORD // 8, d)
@@ -309,14 +309,14 @@ def _words(bits: np.ndarray) -> np.ndarray:
 
 
 def _bits(words: np.ndarray) -> np.ndarray:
-    """(words, d) as (rows, d) of 0 and 1 in float64: `_words` undone."""
+    """Unpack (words, d) as (rows, d) of 0 and 1 in float64: `_words` undone."""
     n, d = words.shape
     eights = np.ascontiguousarray(words).view(np.uint8).reshape(n, d, WORD // 8).swapaxes(1, 2)
     return np.unpackbits(eights.reshape(-1, d), axis=0).astype(np.float64)
 
 
 def _count_bits(words: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Set bits of each column, each as often as its row counts."""
+    """Count the set bits of each column, each as often as its row counts."""
     if weights is not None:
         parts = (slice(first, first + WEIGHTED_WORDS_AT_ONCE) for first in range(0, len(words), WEIGHTED_WORDS_AT_ONCE))
         return sum((weights[some].ravel() @ _bits(words[some]) for some in parts), np.zeros(words.shape[1]))

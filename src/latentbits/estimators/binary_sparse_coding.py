@@ -32,10 +32,11 @@ from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.probable import log_evidence, most_probable
 from latentbits.models.binary_sparse_coding.recipes import RECIPES, recipe_of
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
+from latentbits.models.binary_sparse_coding.tuning import LEAST_NOISE_SHARE
 
 __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
-MOST_LOADED = 20  # bits: states of a row that a model file may ask for
+MOST_LOADED_BITS = 20  # log2 of the states of a row that a model file may ask for
 
 
 class SparsePosterior(NamedTuple):
@@ -378,7 +379,7 @@ class BinarySparseCoding(WithFitReport):
     def _quietest(self) -> float:
         """Return the least noise, as a part of the rows' root mean square, at which a density still has digits."""
         if getattr(self, "dtype_", SINGLE.name) == SINGLE.name:
-            return sparse_coding.QUIETEST
+            return LEAST_NOISE_SHARE
         share = sparse_coding.rounding_share(self.n_features_in_, DOUBLE)
         return float(np.sqrt(2 * share * self.n_features_in_ / TOLD))
 
@@ -441,8 +442,8 @@ class BinarySparseCoding(WithFitReport):
         candidates: Any = extra.get("n_candidates")
         sizes = (gamma, candidates, self.n_causes)
         whole = all(isinstance(x, int) and not isinstance(x, bool) for x in sizes)
-        fits = whole and 1 <= gamma <= min(candidates, MOST_LOADED) and candidates <= self.n_causes
-        if not fits or n_states((gamma, candidates)) > 2**MOST_LOADED:  # these are no fewer than 2^gamma
+        fits = whole and 1 <= gamma <= min(candidates, MOST_LOADED_BITS) and candidates <= self.n_causes
+        if not fits or n_states((gamma, candidates)) > 2**MOST_LOADED_BITS:  # these are no fewer than 2^gamma
             raise ModelFileError(
                 f"max_active {gamma!r} and n_candidates {candidates!r} do not fit {self.n_causes} causes"
             )

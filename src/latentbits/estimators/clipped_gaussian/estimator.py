@@ -28,7 +28,7 @@ from latentbits.estimators.precision import DOUBLE
 from latentbits.models.clipped_gaussian import em, learning, model, tetrachoric, wide
 from latentbits.models.clipped_gaussian.learning import Recipe
 from latentbits.models.clipped_gaussian.params import Params
-from latentbits.models.clipped_gaussian.tuning import MOST_KEPT_COLUMNS, PACKED_ROWS_BYTES
+from latentbits.models.clipped_gaussian.tuning import MOST_KEPT_COLUMNS
 
 __all__ = ["ClippedGaussian"]
 
@@ -177,13 +177,13 @@ class ClippedGaussian(Answers):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Answers._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"positive", "parallel"})],
-        "noise": [StrOptions(set(model.NOISES))],
+        "noise": [StrOptions(set(model.CHOICES["noise"]))],
         "bias": ["boolean"],
         "correction": [Interval(Real, 0, 1, closed="left")],
         "repair": ["boolean"],
-        "extraction": [StrOptions(set(model.EXTRACTIONS))],
-        "likelihood": [StrOptions(set(model.LIKELIHOODS))],
-        "learner": [StrOptions(set(model.LEARNERS))],
+        "extraction": [StrOptions(set(model.CHOICES["extraction"]))],
+        "likelihood": [StrOptions(set(model.CHOICES["likelihood"]))],
+        "learner": [StrOptions(set(model.CHOICES["learner"]))],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "keep_pairs": ["boolean", StrOptions({"auto"})],
     }
@@ -304,17 +304,18 @@ class ClippedGaussian(Answers):
 
     def _model_for(self, engine: Engine) -> Model:
         d, recipe, rows = engine.n_features, self._recipe(), partial(_encoded, engine)
+        fewer = "leave columns out (those that are nearly constant first), or take another family, such as a mixture"
         if self._keeps(d):
             check_memory(
                 learning.whole_bytes(d),
                 f"learning a clipped Gaussian of {d} columns with all matrices of pairs",
-                f"{wide.FEWER_COLUMNS}; a number as n_components without repair or keep_pairs takes a thirtieth",
+                f"{fewer}; a number as n_components without repair or keep_pairs takes a thirtieth",
             )
             if self.n_components != "parallel":
                 return self._model()
             stages = learning.whole_stages(recipe, rows, engine.weights)
         else:
-            check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
+            check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", fewer)
             stages = learning.wide_stages(recipe, rows, engine.weights)
         climb = em.stages(recipe.n_components, recipe.bias, accelerate=True) if self._climbs else ()
         return self._model()._replace(stages=(*stages, *climb))
@@ -419,7 +420,7 @@ class ClippedGaussian(Answers):
 
 
 def _encoded(engine: Engine) -> Iterator[np.ndarray]:
-    """Give the rows of an engine, without padding."""
-    rows = 1 << max(6, (PACKED_ROWS_BYTES // engine.n_features).bit_length() - 1)
+    """Give the rows of an engine, without padding, in blocks of up to 64 MB of bytes."""
+    rows = 1 << max(6, (2**26 // engine.n_features).bit_length() - 1)
     for chunk in rechunk(engine.blocks(), Layout(rows, np.dtype(np.float32)), complete=True):
         yield np.asarray(chunk.values)[: chunk.n_rows]

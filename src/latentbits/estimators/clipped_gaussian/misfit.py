@@ -8,11 +8,9 @@ from latentbits.estimators.tables.refusals import at_column
 from latentbits.models.clipped_gaussian.learning import untold
 from latentbits.models.clipped_gaussian.params import Params
 from latentbits.models.clipped_gaussian.spectrum import lowest_by_chance
-from latentbits.models.clipped_gaussian.tuning import LEAST_UNIQUENESS, MISFIT_EIGENVALUE, MISFIT_SHARE
+from latentbits.models.clipped_gaussian.tuning import LEAST_UNIQUENESS
 
 __all__ = ["of_bounds", "of_pairs", "of_spectrum"]
-
-MOST_NAMED = 5  # columns
 
 
 def of_bounds(params: Params, names: np.ndarray | None, climbed: bool) -> str | None:
@@ -21,8 +19,8 @@ def of_bounds(params: Params, names: np.ndarray | None, climbed: bool) -> str | 
     found = np.flatnonzero(np.abs(communalities - (1 - LEAST_UNIQUENESS)) < 1e-9)
     if not len(found):
         return None
-    columns = ", ".join(at_column(int(i), names) for i in found[:MOST_NAMED])
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    columns = ", ".join(at_column(int(i), names) for i in found[:5])
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     fewer = "take fewer components (n_components), " if params.weights.shape[1] > 1 else ""
     fewer += "give a prior (weight_prior=3, say), " if climbed else ""
     return (
@@ -45,12 +43,12 @@ def of_spectrum(params: Params) -> str | None:
     correlation, error = np.asarray(params.correlation), np.asarray(params.error)
     lowest, chance = params.eigenvalues[-1], lowest_by_chance(correlation, error)
     share = float(params.negative_share)
-    if lowest < -max(MISFIT_EIGENVALUE, -2 * chance):
+    if lowest < -max(0.2, -2 * chance):
         why = (
             f"the smallest eigenvalue of the correlations is {lowest:.2f}, far below what chance would make it "
             f"({chance:.2f}). Constraints on whole rows (a fixed number of ones, say) do that"
         )
-    elif share > MISFIT_SHARE:
+    elif share > 0.1:
         empty = int(np.sum(np.triu(params.corrected)))
         why = (
             f"{share:.0%} of the spectrum of the correlations is negative, as chance would make it "

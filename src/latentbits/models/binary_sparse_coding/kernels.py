@@ -16,12 +16,9 @@ from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Int
 
 from latentbits.models.binary_sparse_coding.candidates import Selection, linear_terms, number_of, ranks
+from latentbits.models.binary_sparse_coding.tuning import ROWS_PER_TILE, STATES_PER_TILE
 
-__all__ = ["WIDEST", "select", "sum_states", "usable"]
-
-ROWS, STATES = 64, 128  # of a tile of the sum over states
-WIDEST = 128  # more features of a state, and 1, would not fit
-LEAST = jnp.iinfo(jnp.int32).min
+__all__ = ["select", "sum_states", "usable"]
 
 
 @cache
@@ -42,20 +39,20 @@ def select(
 ) -> Selection:
     """Select like `candidates.select`: a row is held in registers until its k best are found, one after the other."""
     n_rows, n = match.shape
-    width, n_places = _power_of_two(n), _power_of_two(k)
+    width, n_places, least = _power_of_two(n), _power_of_two(k), jnp.iinfo(jnp.int32).min
 
     def kernel(match_ref: Any, norms_ref: Any, line_ref: Any, found_ref: Any, top_ref: Any, total_ref: Any) -> None:
         row, number = pallas.program_id(0), jnp.arange(width)
         real = number < n
         mine = triton.load(match_ref.at[row, pallas.ds(0, width)], mask=real, other=0.0)
         norm = triton.load(norms_ref.at[row % len(norms), pallas.ds(0, width)], mask=real, other=0.0)
-        rank = jnp.where(real, ranks(mine, norm, number, n), LEAST)
+        rank = jnp.where(real, ranks(mine, norm, number, n), least)
         found = jnp.zeros(n_places, jnp.int32)
         for place in range(k):
             best = jnp.max(rank)
             found = jnp.where(jnp.arange(n_places) == place, best, found)
-            rank = jnp.where(rank < best, rank, LEAST)
-        lone = jnp.where(rank > LEAST, linear_terms(mine, norm, line_ref[0], line_ref[1]), -jnp.inf)
+            rank = jnp.where(rank < best, rank, least)
+        lone = jnp.where(rank > least, linear_terms(mine, norm, line_ref[0], line_ref[1]), -jnp.inf)
         top = jnp.max(lone)
         found_ref[row, :] = number_of(found, n)
         top_ref[row] = top
@@ -82,34 +79,34 @@ def sum_states(
     """
     n_rows, n = x.shape
     width = max(_power_of_two(n + 1), 16)
-    table = np.zeros((-(-len(features) // STATES) * STATES, width))
+    table = np.zeros((-(-len(features) // STATES_PER_TILE) * STATES_PER_TILE, width))
     table[: len(features), : n + 1] = np.pad(features, ((0, 0), (0, 1)), constant_values=1)
-    padded = jnp.pad(x, ((0, -n_rows % ROWS), (0, width - n)))
+    padded = jnp.pad(x, ((0, -n_rows % ROWS_PER_TILE), (0, width - n)))
 
     def kernel(x_ref: Any, table_ref: Any, top_ref: Any, sums_ref: Any) -> None:
         mine = x_ref[...]
 
         def tile(i: Int[Array, ""], so_far: tuple[Array, Array]) -> tuple[Array, Array]:
             top, sums = so_far
-            states = table_ref[pallas.ds(i * STATES, STATES), :]
+            states = table_ref[pallas.ds(i * STATES_PER_TILE, STATES_PER_TILE), :]
             energy = _exact_product(mine, states, 1)
             higher = jnp.maximum(top, jnp.max(energy, 1))
             weight = jnp.exp(energy - higher[:, None])
             return higher, sums * jnp.exp(top - higher)[:, None] + _exact_product(weight, states, 0)
 
-        start = jnp.zeros(ROWS, jnp.float32), jnp.zeros((ROWS, width), jnp.float32)
-        top_ref[...], sums_ref[...] = jax.lax.fori_loop(0, len(table) // STATES, tile, start)
+        start = jnp.zeros(ROWS_PER_TILE, jnp.float32), jnp.zeros((ROWS_PER_TILE, width), jnp.float32)
+        top_ref[...], sums_ref[...] = jax.lax.fori_loop(0, len(table) // STATES_PER_TILE, tile, start)
 
-    block = pallas.BlockSpec((ROWS, width), lambda i: (i, 0))
+    block = pallas.BlockSpec((ROWS_PER_TILE, width), lambda i: (i, 0))
     top, sums = pallas.pallas_call(
         kernel,
         out_shape=(
             jax.ShapeDtypeStruct((len(padded),), jnp.float32),
             jax.ShapeDtypeStruct(padded.shape, jnp.float32),
         ),
-        grid=(len(padded) // ROWS,),
+        grid=(len(padded) // ROWS_PER_TILE,),
         in_specs=[block, pallas.BlockSpec(table.shape, lambda i: (0, 0))],
-        out_specs=(pallas.BlockSpec((ROWS,), lambda i: (i,)), block),
+        out_specs=(pallas.BlockSpec((ROWS_PER_TILE,), lambda i: (i,)), block),
         compiler_params=triton.CompilerParams(num_warps=4, num_stages=2),
         interpret=interpret,
     )(padded, jnp.asarray(table, jnp.bfloat16))

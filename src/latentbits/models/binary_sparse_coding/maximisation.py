@@ -11,12 +11,9 @@ from jaxtyping import Array, Bool, Float
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.selection import correction
 from latentbits.models.binary_sparse_coding.statistics import Stats
+from latentbits.models.binary_sparse_coding.tuning import LEAST_PRIOR, LEAST_USED_ROWS
 
-__all__ = ["NOWHERE", "RAREST", "UNUSED", "Maximum", "maximum", "noise_about"]
-
-RAREST = 1e-8  # pi stays this far from 0 and 1
-UNUSED = 0.5  # a cause that is expected in fewer rows than this is not used, and begins anew
-NOWHERE = 1e-20  # and in fewer than this it has nothing to learn from
+__all__ = ["Maximum", "maximum", "noise_about"]
 
 
 class Maximum(NamedTuple):
@@ -33,7 +30,7 @@ def maximum(
     stats: Stats,
     max_active: int,
     quietest: float | Float[Array, ""],
-    fewest: float = UNUSED,
+    fewest: float = LEAST_USED_ROWS,
     about_old: bool = False,
 ) -> Maximum:
     """Find where the expected log-probability of rows and states is highest.
@@ -54,7 +51,7 @@ def maximum(
     W, used = _components(params, stats, fewest)
     sigma = noise_about(params.components if about_old else W, params, stats, quietest)
     active = stats.s.sum() / stats.used
-    prior = jnp.clip(correction(params.prior, len(W), max_active) * active, RAREST, 1 - RAREST)
+    prior = jnp.clip(correction(params.prior, len(W), max_active) * active, LEAST_PRIOR, 1 - LEAST_PRIOR)
     return Maximum(W, sigma, prior, used)
 
 

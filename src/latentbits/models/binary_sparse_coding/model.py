@@ -36,24 +36,26 @@ from latentbits.core.model import (
     Summary,
 )
 from latentbits.core.tree import rounding
-from latentbits.models.binary_sparse_coding.maximisation import NOWHERE, RAREST, UNUSED, maximum, noise_about
+from latentbits.models.binary_sparse_coding.maximisation import maximum, noise_about
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.recipes import OURS, Recipe
-from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, first_drawn, renewed
-from latentbits.models.binary_sparse_coding.selection import (
-    FEWEST,
-    look_ahead,
-    share_within,
-)
+from latentbits.models.binary_sparse_coding.renewal import draw_rows, first_drawn, renewed
+from latentbits.models.binary_sparse_coding.selection import look_ahead, share_within
 from latentbits.models.binary_sparse_coding.settling import settle
-from latentbits.models.binary_sparse_coding.sizes import MOST_EXACT
 from latentbits.models.binary_sparse_coding.statistics import Stats
 from latentbits.models.binary_sparse_coding.statistics import e_step as statistics
+from latentbits.models.binary_sparse_coding.tuning import (
+    DRAWN_ROWS,
+    LEAST_LEARNABLE_ROWS,
+    LEAST_LEARNED_SHARE,
+    LEAST_NOISE_SHARE,
+    LEAST_PRIOR,
+    LEAST_USED_ROWS,
+    MOST_ENUMERATED_CAUSES,
+)
 
-__all__ = ["QUIETEST", "Params", "Posterior", "State", "Stats", "model", "rounding_share"]
-
-QUIETEST = 1e-4  # the noise stays above this part of the rows' root mean square: float32 has no more digits
+__all__ = ["Params", "Posterior", "State", "Stats", "model", "rounding_share"]
 
 
 class State(eqx.Module):
@@ -75,7 +77,7 @@ class Posterior(eqx.Module):
 
 def _start(params: Params) -> State:
     anywhere = jnp.asarray(jnp.inf)
-    return State(-anywhere, jnp.asarray(0.0), anywhere, jnp.arange(N_DRAWN, dtype=jnp.int32), jnp.asarray(False))
+    return State(-anywhere, jnp.asarray(0.0), anywhere, jnp.arange(DRAWN_ROWS, dtype=jnp.int32), jnp.asarray(False))
 
 
 def _shared(params: Params, state: State | None, coldness: Array, progress: Progress | None = None) -> Shared:
@@ -188,8 +190,8 @@ def _begin(n_causes: int, init: str, init_noise: str) -> Callable[..., Params]:
         else:
             drawn = jax.random.choice(key, summary.sample.shape[0], (n_causes,), replace=n_causes > 1024)
             W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + noise
-        W = jnp.where(summary.observed > 0, W, 0)  # of a column that nobody has seen nothing is known
-        prior = jnp.clip(jnp.asarray(settings.sparseness / n_causes), RAREST, 1 - RAREST)
+        W = jnp.where(summary.observed > 0, W, 0)  # nothing is known of a column that was never observed
+        prior = jnp.clip(jnp.asarray(settings.sparseness / n_causes), LEAST_PRIOR, 1 - LEAST_PRIOR)
         return Params(W, noise_std, prior, jnp.asarray(0.0), jnp.asarray(0.0))
 
     return begin
@@ -231,14 +233,14 @@ def _learning(
         if course.first is None or max_active == n_causes:
             return jnp.asarray(1.0)
         way = jnp.clip((iteration - course.first + 1) / course.n_between, 0, 1)
-        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), FEWEST) - 1) * way
+        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), LEAST_LEARNED_SHARE) - 1) * way
 
     def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         return statistics(states, params, shared, batch, precision), None
 
     def learn(course: Course, params: Params, stats: Stats, progress: Progress) -> Params:
         """Make the M-step, and add noise."""
-        fewest = UNUSED if renew else NOWHERE
+        fewest = LEAST_USED_ROWS if renew else LEAST_LEARNABLE_ROWS
         W, sigma, prior, used = maximum(params, stats, max_active, course.quietest, fewest, noise_about_old)
         late = progress.iteration // passes >= 0.9 * course.n_iter
         scale = jnp.where(late, 0, course.share * sigma) + course.noise
@@ -252,7 +254,7 @@ def _learning(
         course: Course, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[State, Params]:
         # after a leap of the parameters the threshold of the pass before may leave too few rows to learn from
-        ready = stats.used >= FEWEST / 2 * stats.n_rows
+        ready = stats.used >= LEAST_LEARNED_SHARE / 2 * stats.n_rows
         if exact_ranking:  # every other pass learns
             ready, ahead = ready & state.ranked, progress.iteration // 2
         else:
@@ -323,7 +325,7 @@ def model(
     n_iter: int = 60,
     keep_components: bool = False,
     precision: str = "highest",
-    quietest: float = QUIETEST,
+    quietest: float = LEAST_NOISE_SHARE,
     settling: bool = False,
 ) -> Model:
     """Make the record of binary sparse coding.
@@ -358,7 +360,7 @@ def model(
         recipe.noise_about == "old",
     )
     # over all states of a row, where these are few: the same functions, however it was learned
-    uses = _uses(*(n_causes,) * 3) if n_causes <= MOST_EXACT else _uses(n_causes, max_active, n_candidates)
+    uses = _uses(*(n_causes,) * 3) if n_causes <= MOST_ENUMERATED_CAUSES else _uses(n_causes, max_active, n_candidates)
     beginning = Beginning(
         share=(1 / 3 if recipe.init == "random" else 1 / 20) if recipe.init_scale is None else 0.0,
         scale=recipe.init_scale or 0.0,

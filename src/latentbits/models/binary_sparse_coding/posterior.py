@@ -27,6 +27,7 @@ from latentbits.core.batch import Batch
 from latentbits.core.states import sparse_states
 from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.candidates import linear_terms, select
+from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS, MOST_KERNEL_FEATURES
 
 __all__ = [
     "ON_CPU",
@@ -43,8 +44,6 @@ __all__ = [
     "state_table",
     "terms",
 ]
-
-BLOCK = 64  # rows whose candidates' components are gathered at a time, where pixels are missing
 
 
 class Params(eqx.Module):
@@ -225,7 +224,7 @@ def expectations(params: Params, shared: Shared, batch: Batch, states: States, w
     n_candidates, n_features = states.bits.shape[1], states.features.shape[1]
     if axis == 0 and batch.observed is None and len(states.bits) == 2 ** len(params.components):
         return _over_all_states(shared, t)
-    if way.cuda and n_features < kernels.WIDEST:
+    if way.cuda and n_features <= MOST_KERNEL_FEATURES:
         top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, t.pairs], 1))
     else:
         top, sums = _sum_states(states, t, axis)
@@ -301,4 +300,4 @@ def _observed_gram(
         chosen = jnp.take(components, mine, axis=0, mode="clip")
         return ((chosen * seen) @ chosen.T)[states.first, states.second]
 
-    return jax.lax.map(one, (candidates, observed), batch_size=BLOCK)
+    return jax.lax.map(one, (candidates, observed), batch_size=GATHERED_ROWS)

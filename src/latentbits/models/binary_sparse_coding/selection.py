@@ -12,11 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-__all__ = ["FEWEST", "correction", "histogram", "look_ahead", "scores", "share_within"]
+from latentbits.models.binary_sparse_coding.tuning import SCORE_BINS
 
-BINS, GROUP = 512, 32
-SPREADS = 6.0  # the histogram reaches so many standard deviations to both sides
-FEWEST = 0.2  # share of the rows that are always learned from: with pi H above gamma the paper's N_cut goes to none
+__all__ = ["correction", "histogram", "look_ahead", "scores", "share_within"]
 
 
 def share_within(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float[Array, ""]:
@@ -61,9 +59,9 @@ def histogram(
     score: Float[Array, " rows"], weight: Float[Array, " rows"], centre: Float[Array, ""], width: Float[Array, ""]
 ) -> Float[Array, " bins"]:
     """Count the rows in each bin of the score; what lies outside is counted in the outermost."""
-    place = jnp.floor((score - centre) / width * BINS + BINS / 2)
-    place = jnp.clip(jnp.nan_to_num(place), 0, BINS - 1).astype(jnp.int32)
-    return jnp.zeros(BINS, weight.dtype).at[place].add(weight)
+    place = jnp.floor((score - centre) / width * SCORE_BINS + SCORE_BINS / 2)
+    place = jnp.clip(jnp.nan_to_num(place), 0, SCORE_BINS - 1).astype(jnp.int32)
+    return jnp.zeros(SCORE_BINS, weight.dtype).at[place].add(weight)
 
 
 def look_ahead(
@@ -86,7 +84,8 @@ def look_ahead(
     by_moments = missed | ~jnp.isfinite(width)
     spread = jnp.where(by_moments, spread, (high - low) / 3.29)  # as far apart as in a Gaussian
     least = 1e-6 * (jnp.abs(mean) + 1e-30)
-    return threshold, jnp.where(by_moments, mean, middle), 2 * SPREADS * jnp.maximum(spread, least)
+    reach = 6.0  # standard deviations to both sides
+    return threshold, jnp.where(by_moments, mean, middle), 2 * reach * jnp.maximum(spread, least)
 
 
 def _quantiles(
@@ -98,11 +97,11 @@ def _quantiles(
     bin_of = jnp.sum(below <= wanted[:, None], 1) - 1  # no loop of a search: there are few shares
     here = counts[bin_of]
     way = jnp.where(here > 0, (wanted - below[bin_of]) / jnp.where(here > 0, here, 1), 0)
-    return centre + width * ((bin_of + jnp.minimum(way, 1)) / BINS - 0.5)
+    return centre + width * ((bin_of + jnp.minimum(way, 1)) / SCORE_BINS - 0.5)
 
 
 def _sums_before(counts: Float[Array, " bins"]) -> Float[Array, " bins"]:
     """Sum what lies before each bin: in its group, and in the groups before; products compile faster than sums."""
-    groups = counts.reshape(-1, GROUP)
+    groups = counts.reshape(-1, 32)
     before = [jnp.asarray(np.triu(np.ones((n, n)), 1), counts.dtype) for n in groups.shape]
     return (groups @ before[1] + (groups.sum(1) @ before[0])[:, None]).reshape(-1)

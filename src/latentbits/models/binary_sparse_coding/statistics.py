@@ -14,7 +14,6 @@ from latentbits.core.batch import Batch
 from latentbits.core.tree import sum_rows
 from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.posterior import (
-    BLOCK,
     ON_CPU,
     Params,
     Shared,
@@ -26,9 +25,9 @@ from latentbits.models.binary_sparse_coding.posterior import (
 )
 from latentbits.models.binary_sparse_coding.renewal import residuals
 from latentbits.models.binary_sparse_coding.selection import histogram, scores
+from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS
 
 __all__ = ["Stats", "e_step"]
-
 
 # of W y in float32 on a GPU: as it is, as the sum of three products of bfloat16 (17 bits), with factors of 11 bits
 PRECISIONS = {
@@ -36,7 +35,6 @@ PRECISIONS = {
     "high": jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X3,
     "tf32": jax.lax.DotAlgorithmPreset.TF32_TF32_F32,
 }
-GROUPS = 16
 
 
 class Stats(eqx.Module):
@@ -128,7 +126,7 @@ def _products(
     tensor cores round sums towards zero, and so rows are summed in groups.  A column of ones brings sum_n <s> along.
     """
     n_rows, n_columns = values.shape
-    n_groups = math.gcd(n_rows, GROUPS)
+    n_groups = math.gcd(n_rows, 16)
     ones = jnp.ones((n_rows, 8 - 2 * n_columns % 8), jnp.bfloat16)
     halves = jnp.concatenate([*_halves(means)], 1), jnp.concatenate([*_halves(values), ones], 1)
     left, right = (x.reshape(n_groups, -1, x.shape[1]) for x in jax.lax.optimization_barrier(halves))
@@ -164,7 +162,7 @@ def _unseen_products(
         return total.at[mine.reshape(-1)].add(products.reshape(-1, products.shape[-1])), None
 
     n = len(unseen)
-    size = min(BLOCK, n)
+    size = min(GATHERED_ROWS, n)
     pad = -n % size
     blocks = [
         jnp.pad(x, [(0, pad)] + [(0, 0)] * (x.ndim - 1)).reshape(-1, size, *x.shape[1:])

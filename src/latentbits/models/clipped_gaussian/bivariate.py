@@ -30,8 +30,6 @@ from latentbits.models.clipped_gaussian.tuning import INVERTED_PAIRS_AT_ONCE, SO
 
 __all__ = ["Numbers", "arcsine_law", "covariance", "invert", "slope", "solve", "thresholds"]
 
-THREE_NODES = ((0.11270166537925831, 5 / 18), (0.5, 4 / 9), (0.8872983346207417, 5 / 18))  # Gauss-Legendre on [0, 1]
-
 Numbers = np.ndarray | Sequence[Any] | float | int
 
 
@@ -165,7 +163,8 @@ def _approach(
     rho = np.sin(theta)
     product, squares = h * k, 0.5 * (h * h + k * k)
     total = np.zeros_like(rho)
-    for node, weight in THREE_NODES:
+    # Gauss-Legendre on [0, 1]
+    for node, weight in ((0.11270166537925831, 5 / 18), (0.5, 4 / 9), (0.8872983346207417, 5 / 18)):
         r = node * rho
         rest = 1 - r * r
         total += weight * np.exp((product * r - squares) / rest) / np.sqrt(rest)

@@ -17,12 +17,8 @@ from scipy.stats import qmc
 from latentbits.core.packed import products, unpack
 from latentbits.core.special import log1mexp
 from latentbits.models.clipped_gaussian.cells import Planes, planes, violated
-from latentbits.models.clipped_gaussian.tuning import CELL_NET_REPLICATES
 
 __all__ = ["Integral", "curvature", "gibbs", "integrate", "log_interval", "truncated_normal"]
-
-LOGISTIC = np.sqrt(3) / np.pi  # scale of a logistic distribution of variance 1
-NODES = np.polynomial.legendre.leggauss(8)
 
 
 def log_ndtr(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -43,7 +39,7 @@ def log_interval(low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> F
     wide = b + log1mexp(jnp.maximum(b - a, 1e-300))
     # narrow: they nearly cancel, and Gauss-Legendre is exact to rounding
     width, middle = jnp.where(narrow, width, 1.0), jnp.where(narrow, (low + high) / 2, 0.0)
-    nodes, masses = (jnp.asarray(part, low.dtype) for part in NODES)
+    nodes, masses = (jnp.asarray(part, low.dtype) for part in np.polynomial.legendre.leggauss(8))
     t = nodes * width[..., None] / 2
     inner = jnp.sum(masses * jnp.exp(-middle[..., None] * t - t**2 / 2), -1)
     gauss = jnp.log(inner * width / 2) - middle**2 / 2 - 0.5 * np.log(2 * np.pi)
@@ -135,7 +131,7 @@ def integrate(
     Points are drawn along all principal axes of the covariance but the longest, along which the mass of the cell is
     known exactly; with one latent that is all.  They are drawn from logistic distributions: a cell may reach out as far
     as the prior, and the tails of a Gaussian as narrow as the cell would make the weights unbounded.  Each row has
-    `CELL_NET_REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error.
+    eight copies of one quasi-random net, each shifted at random: their spread is an honest error.
 
     Parameters
     ----------
@@ -149,20 +145,21 @@ def integrate(
     n_points
         Per replicate; a power of two.
     """
-    n, q = inside.shape
+    (n, q), n_copies = inside.shape, 8
     possible = ~jnp.any(violated(weights, phi, signs, inside), 1)
     at = planes(weights, phi, signs)
     mean = jnp.where(jnp.any(violated(weights, phi, signs, mean), 1, keepdims=True) | ~jnp.isfinite(mean), inside, mean)
     usable = jnp.all(jnp.isfinite(covariance), (1, 2), keepdims=True)
     shape = 4 * jnp.linalg.inv(curvature(planes(weights, phi, signs, inside), inside))
     variance, axes = jnp.linalg.eigh(jnp.where(usable, covariance, shape))
-    scale = 1.1 * LOGISTIC * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
+    logistic = np.sqrt(3) / np.pi  # scale of a logistic distribution of variance 1
+    scale = 1.1 * logistic * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
     centre = jnp.einsum("nij,ni->nj", axes[:, :, :-1], mean)
     longest = axes[:, :, -1]
-    rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, CELL_NET_REPLICATES, len(phi)))
+    rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, n_copies, len(phi)))
     copies = jnp.broadcast_to(at.signs[:, None], rate.shape)
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(n_points), phi.dtype)
-    shift = jax.vmap(lambda key: jax.random.uniform(key, (CELL_NET_REPLICATES, q), phi.dtype))(keys)
+    shift = jax.vmap(lambda key: jax.random.uniform(key, (n_copies, q), phi.dtype))(keys)
 
     def add(sums: _Sums, node: Float[Array, " latents"]) -> tuple[_Sums, None]:
         u = jnp.clip((node + shift) % 1, 1e-12, 1 - 1e-12)
@@ -189,15 +186,15 @@ def integrate(
             sums.ones * before[:, None] + jnp.einsum("nr,nrd->nd", weight, one),
         ), None
 
-    none = jnp.zeros((n, CELL_NET_REPLICATES), phi.dtype)
+    none = jnp.zeros((n, n_copies), phi.dtype)
     start = _Sums(none[:, 0] - jnp.inf, none, 0 * inside, 0 * axes, jnp.zeros_like(signs))
     sums, _ = jax.lax.scan(add, start, net)
     total = jnp.sum(sums.mass, 1)
     share = 1 / jnp.where(total > 0, total, 1)
-    value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (CELL_NET_REPLICATES * n_points))
+    value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (n_copies * n_points))
     value = value + jnp.sum(jnp.log(scale) - 0.5 * np.log(2 * np.pi), 1)
     # less three, of so few: the variance of z-scores is then 1 and not that of Student's t
-    spread = jnp.std(sums.mass * share[:, None] * CELL_NET_REPLICATES, axis=1, ddof=3) / np.sqrt(CELL_NET_REPLICATES)
+    spread = jnp.std(sums.mass * share[:, None] * n_copies, axis=1, ddof=3) / np.sqrt(n_copies)
     first = sums.first * share[:, None]
     second = sums.second * share[:, None, None]
     return Integral(

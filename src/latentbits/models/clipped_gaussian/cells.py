@@ -23,7 +23,7 @@ from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES
 
 __all__ = ["Planes", "centre", "find", "n_cells", "n_distinct", "n_distinct_planes", "nearest", "planes", "violated"]
 
-TINY = 1e-290
+TINY = 1e-290  # keeps quotients finite
 
 
 class Planes(NamedTuple):

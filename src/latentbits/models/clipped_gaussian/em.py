@@ -23,7 +23,7 @@ trait model: the prior of y may be any Gaussian in the M-step, which is folded b
 and Anderson's method extrapolates, and takes back what did not help, down to the step that always climbs.
 
 Posteriors are points with weights: the nodes of `core/nodes.py`, moved to where expectation propagation puts a row's
-posterior.  They are placed anew at every pass, so that a row has no state, and any engine learns the same.
+posterior.  They are placed again at every pass, so that a row has no state, and any engine learns the same.
 """
 
 from __future__ import annotations
@@ -52,22 +52,16 @@ from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.params import Params, signs_of
 from latentbits.models.clipped_gaussian.tuning import (
-    CAUTION_FEW_COLUMNS,
-    CAUTION_MANY_COLUMNS,
     LEAST_UNIQUENESS,
-    LONGEST_STEP_SDS,
-    NET_OBJECTIVE_ERROR_NATS,
     NODES_OF_FEW_COLUMNS,
     NODES_OF_MANY_COLUMNS,
-    OBJECTIVE_ERROR_NATS,
     PATIENCE_PASSES,
     PLACING_SDS,
-    ROUGH_TOLERANCE_NATS,
 )
 
 __all__ = ["beyond", "stages"]
 
-STEEPEST = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniqueness is at its bound
+STEEPEST_SLOPE = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniqueness is at its bound
 
 Number: TypeAlias = Float[Array, ""] | float  # traced where it is an argument of a program
 
@@ -106,9 +100,10 @@ class Way(eqx.Module):
 def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:
     """Choose nodes to learn with; rows that are not complete may have few columns each."""
     many = complete and n_columns >= nodes.MANY_COLUMNS
-    size = (NODES_OF_MANY_COLUMNS if many else NODES_OF_FEW_COLUMNS)[min(n_latents, nodes.MOST_GRID + 1)][
-        0 if way.rough else 1
+    few_nodes, many_nodes = (NODES_OF_MANY_COLUMNS if many else NODES_OF_FEW_COLUMNS)[
+        min(n_latents, nodes.MOST_GRID + 1)
     ]
+    size = few_nodes if way.rough else many_nodes
     if n_latents > nodes.MOST_GRID:
         return nodes.quasi_monte_carlo(2**size, n_latents)
     return nodes.product_rule(size, n_latents)
@@ -182,12 +177,13 @@ def update(
     if not way.accelerate:
         return state, _with_slopes(params, safe)
     step = _step(way, precision, here, gradient, stats.curvature)
-    ahead = here + step * jnp.minimum(1, LONGEST_STEP_SDS / jnp.maximum(_length(step), 1e-300))
+    ahead = here + step * jnp.minimum(1, 2.0 / jnp.maximum(_length(step), 1e-300))  # twice a column's noise at most
     # a prior, or a column at its bound, has a say in the coordinates, too
-    stands_alone = (precision == 0) & jnp.all(_length(ahead[:, :-1]) < 0.99 * STEEPEST)
+    stands_alone = (precision == 0) & jnp.all(_length(ahead[:, :-1]) < 0.99 * STEEPEST_SLOPE)
     bold = jnp.where(free & stands_alone, _bounded(_expanded(way, stats, ahead)), ahead)
     many, on_grid = d >= nodes.MANY_COLUMNS, size - 1 <= nodes.MOST_GRID
-    noise = stats.n_rows * (NET_OBJECTIVE_ERROR_NATS if not on_grid else OBJECTIVE_ERROR_NATS if many else 0.0)
+    # nats to which the objective is known: few nodes, and those of nets, move with the rows' posteriors
+    noise = stats.n_rows * (5e-5 if not on_grid else 5e-6 if many else 0.0)
     images = jnp.stack([bold.ravel(), safe.ravel()])
     value = objective(precision, params, shared, stats)
     memory, point, _ = anderson.advance(state, here.ravel(), value, images, noise)
@@ -196,8 +192,7 @@ def update(
     promised = [jnp.sum(jnp.abs(jnp.sum(uphill * way_on, 1))) / 2 for way_on in (point - here, step)]
     gained = jnp.maximum(value - state.value - noise - anderson.ROUNDING * jnp.abs(value), 0)
     most = jnp.maximum(jnp.maximum(*promised), gained)
-    caution = CAUTION_FEW_COLUMNS if on_grid and not many else CAUTION_MANY_COLUMNS
-    return anderson.promise(memory, caution * most), _with_slopes(params, point)
+    return anderson.promise(memory, (10.0 if on_grid and not many else 1.0) * most), _with_slopes(params, point)
 
 
 def _slopes(params: Params) -> Float[Array, "columns extended"]:
@@ -216,7 +211,7 @@ def _length(x: Float[Array, "columns size"]) -> Float[Array, "columns 1"]:
 
 
 def _bounded(slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:
-    return slopes * jnp.minimum(1, STEEPEST / jnp.maximum(_length(slopes[:, :-1]), 1e-300))
+    return slopes * jnp.minimum(1, STEEPEST_SLOPE / jnp.maximum(_length(slopes[:, :-1]), 1e-300))
 
 
 def _step(
@@ -252,7 +247,7 @@ def _step(
         ahead = first * (here + step(multiplier))
         length = jnp.maximum(_length(ahead), 1e-300)
         fall = jnp.sum(ahead * solved(multiplier, ahead), 1, keepdims=True)
-        more = length**2 / jnp.maximum(fall, 1e-300) * (length / STEEPEST - 1)
+        more = length**2 / jnp.maximum(fall, 1e-300) * (length / STEEPEST_SLOPE - 1)
         return jnp.where(length > 1e-9, jnp.maximum(multiplier + more, precision), precision)
 
     least = jnp.full_like(here[:, :1], precision)
@@ -315,7 +310,7 @@ def stages(n_components: int | str, bias: bool, accelerate: bool) -> tuple[Stage
         measure=Measure.PROGRESS,
         e_step=_with(e_step, rough),
         row_floats=_with(row_floats, rough, n_components),
-        tol=ROUGH_TOLERANCE_NATS,
+        tol=1e-5,  # nats a row: few nodes are not right to more
         patience=PATIENCE_PASSES,
     )
     return by_few, by_many

@@ -22,7 +22,7 @@ from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.nodes import log_det
 from latentbits.core.packed import pairs, products
 from latentbits.core.special import half_line
-from latentbits.models.clipped_gaussian.tuning import EP_STEP, HARD_UNIQUENESS, SOFTENING_SWEEPS
+from latentbits.models.clipped_gaussian.tuning import EP_STEP_SHARE, SOFTENING_SWEEPS
 
 __all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density", "mode", "predict"]
 
@@ -115,8 +115,7 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
     Rows go on together until a sweep moves the mean of each by less than `tolerance` of its standard deviation.  A row
     whose sweeps begin to swing goes on in shorter steps.
     """
-    hard = jnp.min(factors.psi) < HARD_UNIQUENESS
-    softening = jnp.where(hard, SOFTENING_SWEEPS, 0)
+    softening = jnp.where(jnp.min(factors.psi) < 0.05, SOFTENING_SWEEPS, 0)  # below, a bit is nearly a half-space
 
     def body(carry: tuple[Array, _Sites, Gaussian]) -> tuple[Array, _Sites, Gaussian]:
         number, sites, at = carry
@@ -128,7 +127,7 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
         ahead = _posterior(factors, tau, nu)
         change = _distance(at, ahead)
         shorter = (change > 0.7 * sites.change) & (number > softening + 3)
-        length = jnp.where(shorter, jnp.maximum(0.7 * sites.step, 0.05), jnp.minimum(1.1 * sites.step, EP_STEP))
+        length = jnp.where(shorter, jnp.maximum(0.7 * sites.step, 0.05), jnp.minimum(1.1 * sites.step, EP_STEP_SHARE))
         return number + 1, _Sites(tau, nu, length, change), ahead
 
     def going(carry: tuple[Array, _Sites, Gaussian]) -> Array:
@@ -137,7 +136,7 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
 
     none = jnp.zeros_like(signs)
     rows = jnp.ones_like(signs[:, 0])
-    start = _Sites(none, none, EP_STEP * rows, jnp.inf * rows)
+    start = _Sites(none, none, EP_STEP_SHARE * rows, jnp.inf * rows)
     q = factors.weights.shape[1]
     eye = jnp.broadcast_to(jnp.eye(q, dtype=signs.dtype), (len(signs), q, q))
     prior = Gaussian(jnp.zeros_like(eye[:, 0]), eye)

@@ -34,12 +34,7 @@ from latentbits.models.clipped_gaussian.spectrum import (
     spectrum,
 )
 from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
-from latentbits.models.clipped_gaussian.tuning import (
-    FACTORS_BELOW_COLUMNS_PER_COMPONENT,
-    LEAST_COMPONENT_UNIQUENESS,
-    LEAST_UNIQUENESS,
-    TIMED_COLUMNS,
-)
+from latentbits.models.clipped_gaussian.tuning import LEAST_COMPONENT_UNIQUENESS, LEAST_UNIQUENESS
 
 __all__ = ["Recipe", "e_step", "from_correlations", "objective", "untold", "whole_bytes", "whole_stages", "wide_stages"]
 
@@ -55,8 +50,8 @@ class Recipe(NamedTuple):
     extraction: str = "auto"  # or "components", or "factors"
 
     def takes_factors(self, n_columns: int, n_components: int) -> bool:
-        """Tell whether weights are factors, and not components."""
-        few = self.noise == "unique" and n_columns < FACTORS_BELOW_COLUMNS_PER_COMPONENT * n_components
+        """Tell whether weights are factors; with fewer than ten columns for each, components are far too long."""
+        few = self.noise == "unique" and n_columns < 10 * n_components
         return self.extraction == "factors" or (self.extraction == "auto" and few)
 
 
@@ -224,17 +219,15 @@ def _seen(
 
 def _check_diagonalising(d: int, left: TimeLeft) -> None:
     """Check that time will do for diagonalising, which cannot be stopped; a small matrix shows what it takes."""
-    if d > TIMED_COLUMNS and left() < np.inf:
-        pace = Pace(f"diagonalising a matrix of {d} columns", 1, left)
-        pace.expect(
-            min(_seconds_for_small() for _ in range(3)) * (d / TIMED_COLUMNS) ** 3
-        )  # others may be at work, too
-
-
-def _seconds_for_small() -> float:
-    began = time.perf_counter()
-    np.linalg.eigh(np.eye(TIMED_COLUMNS) + 1 / TIMED_COLUMNS)
-    return time.perf_counter() - began
+    small = 400  # columns
+    if d <= small or left() == np.inf:
+        return
+    seconds = []
+    for _ in range(3):  # others may be at work, too
+        began = time.perf_counter()
+        np.linalg.eigh(np.eye(small) + 1 / small)
+        seconds.append(time.perf_counter() - began)
+    Pace(f"diagonalising a matrix of {d} columns", 1, left).expect(min(seconds) * (d / small) ** 3)
 
 
 def _prepare_counting(params: Params, state: Any, progress: Progress | None) -> None:

@@ -29,8 +29,6 @@ from latentbits.models.clipped_gaussian.tuning import (
     GOAL_ERROR_NATS,
     LIKELIHOOD_PAIRS,
     NET_REPLICATES,
-    REFINED_BLOCKS,
-    WIDEST_PROPOSAL_SDS,
 )
 
 __all__ = ["is_sampled", "log_evidence", "predict"]
@@ -101,7 +99,8 @@ def _by_levels(
     itself: rows that stop because their error came out small by chance would have errors that are too small.
     """
     n, q = at.mean.shape
-    size = -(-n // REFINED_BLOCKS)
+    n_blocks = 16  # of the rows of a chunk, of which those are taken that need more points
+    size = -(-n // n_blocks)
     levels = (
         (COMPLETION_PAIRS,)
         if predicting
@@ -117,7 +116,7 @@ def _by_levels(
 
     def refine(level: Array, found: Float[Array, "rows found"]) -> Float[Array, "rows found"]:
         rough = found[:, 2] > GOAL_ERROR_NATS
-        order = _first(rough, REFINED_BLOCKS * size)
+        order = _first(rough, n_blocks * size)
 
         def block(k: Array, found: Float[Array, "rows found"]) -> Float[Array, "rows found"]:
             chosen = jax.lax.dynamic_slice_in_dim(order, k * size, size)
@@ -179,7 +178,9 @@ def _importance(
     w / g varies far less than w: of points that the wider Gaussian puts far out, both weigh little.
     """
     n, copies, q = shift.shape
-    wider = 1 + (WIDEST_PROPOSAL_SDS - 1) / max(1, np.sqrt(q) / 2)  # in many dimensions a little is much
+    # Wider than the Gaussian: where tails are heavier, weights would be unbounded and errors too small.  In many
+    # dimensions a little is much.
+    wider = 1 + (1.3 - 1) / max(1, np.sqrt(q) / 2)
 
     def add(k: Array, sums: _Sums) -> _Sums:
         u = net[k] + shift

@@ -7,7 +7,8 @@ correlation matrix at all; its negative eigenvalues are what no clipped Gaussian
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -38,10 +39,9 @@ __all__ = [
     "negative_share",
     "simulated_rows",
     "spectrum",
+    "watch_factors",
     "within_bounds",
 ]
-
-FINDING_FACTORS = "finding the factors of {} columns"
 
 
 class Spectrum(NamedTuple):
@@ -214,6 +214,11 @@ def _near_zero(counts: Moments) -> np.ndarray:
     return latent
 
 
+def watch_factors(n_columns: int, left: TimeLeft) -> Callable[[], None]:
+    """Watch the time of finding the factors of so many columns."""
+    return watch(f"finding the factors of {n_columns} columns", left)
+
+
 def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, left: TimeLeft = no_limit) -> np.ndarray:
     """Find weights whose W W' comes closest to correlations, the diagonal left out: factor analysis by least squares.
 
@@ -230,7 +235,7 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, le
 
     diagonal = np.diag(inner)
     others = np.sum(inner**2) - np.sum(diagonal**2)
-    check = watch(FINDING_FACTORS.format(d), left)
+    check = watch_factors(d, left)
 
     def reproduced(psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh(inner - np.diag(psi), subset_by_index=[d - n, d - 1])
@@ -276,11 +281,10 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
     if np.all(np.sum(weights**2, 1) <= most):
         return weights
     diagonal = np.diag(matrix).astype(np.float64)[:, None]
-    force = np.zeros(
-        (len(weights), 1)
-    )  # with which the bound holds each row; found turn by turn (augmented Lagrangian)
+    # the force with which the bound holds each row is found turn by turn (augmented Lagrangian)
+    force = np.zeros((len(weights), 1))
     stiff = 10.0 + len(weights)
-    check = watch(FINDING_FACTORS.format(len(weights)), left)
+    check = watch_factors(len(weights), left)
 
     def left_over(flat: np.ndarray) -> tuple[float, np.ndarray]:
         """Compute half the squares off the diagonal, less those of the matrix, with the bounds; and the gradient."""
@@ -294,12 +298,11 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
 
     rounding = float(np.finfo(matrix.dtype).eps)
     precise, value = rounding**0.4, np.inf
-    options: Any = {
-        **LEAST_SQUARES_OPTIONS,
-        "ftol": max(LEAST_SQUARES_OPTIONS["ftol"], rounding / 10),
-    }  # beyond what a sum of products can tell
+    ftol = max(LEAST_SQUARES_OPTIONS["ftol"], rounding / 10)  # below the rounding of a sum of products
     for _ in range(50):  # a test's matrices take 4 to 9
-        found = minimize(left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=options)
+        found = minimize(
+            left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=LEAST_SQUARES_OPTIONS | {"ftol": ftol}
+        )
         weights = found.x.reshape(weights.shape)
         explained = np.sum(weights**2, 1, keepdims=True)
         before, force = force, np.maximum(force + stiff * (explained - most), 0)

@@ -27,7 +27,7 @@ from latentbits.models.clipped_gaussian.cell_probability import Integral, integr
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.gibbs import gibbs
 from latentbits.models.clipped_gaussian.params import Params, signs_of
-from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES, PLACING_SDS, ROUGH_ERROR_NATS
+from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES, MOST_LATTICE_NODES, PLACING_SDS
 
 __all__ = ["Posterior", "Use", "draws_of", "use_of"]
 
@@ -68,7 +68,7 @@ class Use(NamedTuple):
 
 @cache
 def use_of(noise: str, likelihood: str) -> Use:
-    """Return the functions for one of `NOISES` and one of `LIKELIHOODS`."""
+    """Return the functions for a kind of noise and a way to integrate over it."""
     if noise == "none":
         value = _log_likelihood_of_cells if likelihood == "importance" else _log_likelihood_of_cells_by_ep
         return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample_cells)
@@ -85,7 +85,7 @@ def _chosen(factors: Factors, n_columns: int, by_lattice: Callable[[], Any], by_
     q = factors.weights.shape[1]
     if likelihood.is_sampled(q, n_columns):
         return by_points()
-    if q < lattice.MOST_LATENTS:  # in so few dimensions steep columns cost time alone
+    if q < max(MOST_LATTICE_NODES):  # in so few dimensions steep columns cost time alone
         return by_lattice()
     return jax.lax.cond(lattice.is_fine(factors), by_lattice, by_points)
 
@@ -198,8 +198,9 @@ def _within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tup
     y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
     at = ep.approximate(shared, _after(y, signs)).posterior
     found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
-    # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points
-    rough = (found.error > ROUGH_ERROR_NATS)[:, None]
+    # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points,
+    # where these are off by more than 0.1 nats
+    rough = (found.error > 0.1)[:, None]
     mean = jnp.where(rough, at.mean, found.mean)
     covariance = jnp.where(rough[..., None], at.covariance, found.covariance)
     ones = jnp.where(rough, ep.predict(shared, at), found.ones)

@@ -22,15 +22,14 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.core.limits import Pace, TimeLeft, check_memory, watch
+from latentbits.core.limits import Pace, TimeLeft, check_memory
 from latentbits.models.clipped_gaussian import tetrachoric
-from latentbits.models.clipped_gaussian.spectrum import FINDING_FACTORS, Spectrum, leading, within_bounds
-from latentbits.models.clipped_gaussian.tuning import EMPTY_CELL_SHARE, WEIGHTED_WORDS_AT_ONCE, WIDE_PAIRS_AT_ONCE
+from latentbits.models.clipped_gaussian.spectrum import Spectrum, leading, watch_factors, within_bounds
+from latentbits.models.clipped_gaussian.tuning import EMPTY_CELL_SHARE, WIDE_PAIRS_AT_ONCE
 
 __all__ = ["Found", "Packed", "bytes_needed", "correlate", "factor_weights", "pack"]
 
-WORD = 64  # rows in an integer
-FEWER_COLUMNS = "leave columns out (those that are nearly constant first), or take another family, such as a mixture"
+ROWS_PER_WORD = 64
 
 
 class Packed(NamedTuple):
@@ -115,7 +114,7 @@ def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | Non
     packed = Packed(n_rows, both[0], None if complete else both[1])
     if weights is None:
         return packed
-    padded = np.pad(weights, (0, -n_rows % WORD)).reshape(-1, WORD)
+    padded = np.pad(weights, (0, -n_rows % ROWS_PER_WORD)).reshape(-1, ROWS_PER_WORD)
     return packed._replace(n_rows=float(weights.sum()), weights=padded)
 
 
@@ -173,13 +172,13 @@ def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise
     """Find weights whose W W' comes closest to correlations, the diagonal left out (`spectrum.factor_weights`).
 
     With very many columns for each component the noise is known to begin with, but for little: it is taken off the
-    diagonal, components are found anew, and so on (principal axes), which ends where least squares does.
+    diagonal, components are found again, and so on (principal axes), which ends where least squares does.
     """
     d, n = len(found.means), min(n_components, len(found.columns))
     weights = start.weights(n)[found.columns]
     psi = np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
     top = Spectrum(start.values[:n], start.vectors[found.columns, :n])
-    check = watch(FINDING_FACTORS.format(len(found.columns)), left)
+    check = watch_factors(len(found.columns), left)
     for _ in range(20):
         check()
         top = leading(found.latent, n, left, less=psi, start=top.vectors.sum(1))
@@ -268,8 +267,7 @@ def _both(left: np.ndarray, right: np.ndarray, part: slice, weights: np.ndarray 
     """Count the rows in which both are set: columns `part` against all from its first on."""
     if weights is not None:
         sums = np.zeros((part.stop - part.start, left.shape[1] - part.start))
-        for first in range(0, len(left), WEIGHTED_WORDS_AT_ONCE):
-            some = slice(first, first + WEIGHTED_WORDS_AT_ONCE)
+        for some in _some_words(len(left)):
             weighed = weights[some].reshape(-1, 1) * _bits(left[some, part])
             sums += weighed.T @ _bits(right[some, part.start :])
         return sums
@@ -292,7 +290,7 @@ def _whole_words(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     rest: np.ndarray | None = None
     for block in blocks:
         rows = block if rest is None or not len(rest) else np.concatenate([rest, block])
-        whole = len(rows) - len(rows) % WORD
+        whole = len(rows) - len(rows) % ROWS_PER_WORD
         if whole:
             yield rows[:whole]
         rest = rows[whole:]
@@ -303,23 +301,28 @@ def _whole_words(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 def _words(bits: np.ndarray) -> np.ndarray:
     """Pack (rows, d) of bool as (words, d)."""
     rows, d = bits.shape
-    padded = bits if rows % WORD == 0 else np.pad(bits, ((0, -rows % WORD), (0, 0)))
-    eights = np.packbits(padded, axis=0).reshape(-1, WORD // 8, d)
+    padded = bits if rows % ROWS_PER_WORD == 0 else np.pad(bits, ((0, -rows % ROWS_PER_WORD), (0, 0)))
+    eights = np.packbits(padded, axis=0).reshape(-1, ROWS_PER_WORD // 8, d)
     return np.ascontiguousarray(eights.swapaxes(1, 2)).view(np.uint64).reshape(-1, d)
 
 
 def _bits(words: np.ndarray) -> np.ndarray:
     """Unpack (words, d) as (rows, d) of 0 and 1 in float64: `_words` undone."""
     n, d = words.shape
-    eights = np.ascontiguousarray(words).view(np.uint8).reshape(n, d, WORD // 8).swapaxes(1, 2)
+    eights = np.ascontiguousarray(words).view(np.uint8).reshape(n, d, ROWS_PER_WORD // 8).swapaxes(1, 2)
     return np.unpackbits(eights.reshape(-1, d), axis=0).astype(np.float64)
+
+
+def _some_words(n: int) -> Iterator[slice]:
+    """Go through words whose bits are unpacked, sixteen at a time."""
+    return (slice(first, first + 16) for first in range(0, n, 16))
 
 
 def _count_bits(words: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Count the set bits of each column, each as often as its row counts."""
     if weights is not None:
-        parts = (slice(first, first + WEIGHTED_WORDS_AT_ONCE) for first in range(0, len(words), WEIGHTED_WORDS_AT_ONCE))
-        return sum((weights[some].ravel() @ _bits(words[some]) for some in parts), np.zeros(words.shape[1]))
+        parts = (weights[some].ravel() @ _bits(words[some]) for some in _some_words(len(words)))
+        return sum(parts, np.zeros(words.shape[1]))
     total = np.zeros(words.shape[1], np.int64)
     for row in words:
         total += np.bitwise_count(row)

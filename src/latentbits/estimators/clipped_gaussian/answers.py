@@ -1,4 +1,4 @@
-"""What a fitted clipped Gaussian is asked: criteria, hidden variables, morphs, states, rotations."""
+"""Answers of a fitted clipped Gaussian: criteria, hidden variables, morphs, states, rotations."""
 
 from __future__ import annotations
 

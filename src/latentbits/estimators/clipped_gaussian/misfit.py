@@ -1,11 +1,11 @@
-"""Words of warning: factors at their bounds, pairs that the data cannot tell, correlations that no Gaussian has."""
+"""Warnings: factors at their bounds, pairs that the data do not determine, correlations that no Gaussian has."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from latentbits.estimators.tables.refusals import at_column
-from latentbits.models.clipped_gaussian.learning import untold
+from latentbits.models.clipped_gaussian.learning import undetermined_words
 from latentbits.models.clipped_gaussian.params import Params
 from latentbits.models.clipped_gaussian.spectrum import lowest_by_chance
 from latentbits.models.clipped_gaussian.tuning import LEAST_UNIQUENESS
@@ -34,8 +34,8 @@ def of_pairs(params: Params) -> str | None:
     """Warn of pairs whose correlation the data do not determine."""
     varying = np.flatnonzero(np.diag(params.correlation))
     pairs = np.triu_indices(len(varying), 1)
-    n_untold = int(np.sum(params.undetermined[np.ix_(varying, varying)][pairs]))
-    return untold(n_untold, len(pairs[0])) if n_untold else None
+    found = int(np.sum(params.undetermined[np.ix_(varying, varying)][pairs]))
+    return undetermined_words(found, len(pairs[0])) if found else None
 
 
 def of_spectrum(params: Params) -> str | None:
@@ -52,7 +52,7 @@ def of_spectrum(params: Params) -> str | None:
         empty = int(np.sum(np.triu(params.corrected)))
         why = (
             f"{share:.0%} of the spectrum of the correlations is negative, as chance would make it "
-            f"with so few rows, or so rare ones, for so many columns ({empty} pairs have an empty cell)"
+            f"with few rows, or rare ones, for the number of columns ({empty} pairs have an empty cell)"
         )
     else:
         return None

@@ -74,7 +74,7 @@ def ranks(
 
     Scores that agree in all but the lowest bits count as equal, which is as good: (5) is only a guess.
     """
-    # a component of norm 0 matches nothing: 0 / 0 would make it everybody's first candidate
+    # a component of norm 0 matches nothing: 0 / 0 would make it the first candidate of all rows
     score = jnp.where(norms > 0, match * jax.lax.rsqrt(jnp.where(norms > 0, norms, 1)), -jnp.inf)
     integer = jnp.int64 if score.dtype == jnp.float64 else jnp.int32
     bits = jax.lax.bitcast_convert_type(score, integer)

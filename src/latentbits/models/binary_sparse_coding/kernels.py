@@ -1,6 +1,6 @@
 """Kernels for NVIDIA's GPUs: the selection of candidates and the sum over states, each in one reading of its rows.
 
-What XLA makes of the same reads and writes arrays of rows x causes or rows x states a dozen times.
+The programs that XLA makes of the same read and write arrays of rows x causes or rows x states a dozen times.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ __all__ = ["Learned", "Means", "Plan", "Rows", "best_start", "finish"]
 
 
 class Plan(NamedTuple):
-    """What was asked for: sizes, the recipe and its iterations, starts, and options of `model`."""
+    """The wishes of a caller: sizes, the recipe and its iterations, starts, and options of `model`."""
 
     sizes: Sizes
     recipe: Recipe
@@ -96,7 +96,7 @@ class Plan(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is known of the rows: their number, rows x columns x causes, their weights, and a random sample."""
+    """Facts about the rows: their number, rows x columns x causes, their weights, and a random sample."""
 
     n: float
     cells: float

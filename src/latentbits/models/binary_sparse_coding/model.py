@@ -140,8 +140,7 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
 
 
 class Beginning(eqx.Module):
-    """Numbers that learning begins with: standard deviation of what is random, as a part of the root mean square of the
-    rows and beside that, and pi H."""
+    """Numbers that learning begins with: deviation of noise, as a part of the rows' rms and added to that, and pi H."""
 
     share: float
     scale: float
@@ -265,8 +264,10 @@ def _learning(
             ready = ready & ~is_first
             about = noise_about(params.components, params, stats, course.quietest)
             before = eqx.tree_at(lambda p: p.noise_std, params, jnp.where(is_first, about, params.noise_std))
+        # the M-step, where enough rows were learned from
         new = learn(course, params, stats, progress)
         learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), new, before)
+        # the rows of the next pass
         share = learned_share(course, learned.prior, ahead)
         mean = stats.scores.sum() / stats.n_rows
         variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)

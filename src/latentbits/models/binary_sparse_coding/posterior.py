@@ -9,7 +9,7 @@ A state's log-probability is a quadratic form in its bits.  With G = W W', a = W
 so s W is never formed: the energies of all states of all rows of a chunk are one product of a constant table of states
 with the linear and pair terms of each row's candidates, and the expectations (3) are one product back.
 
-Missing entries leave the likelihood: a, |y|^2 and G are then sums over what the row shows, and G is the row's own.
+Missing entries leave the likelihood: a, |y|^2 and G are then sums over what the row shows, and each row has a G.
 """
 
 from __future__ import annotations
@@ -182,6 +182,7 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
     else:
         norms = _times(jnp.square(params.components), batch.observed if axis else batch.observed.T, Way(axis))
         n_observed = batch.observed.sum(1)
+    # the linear terms, and the candidates
     base = shared.constant - n_observed * shared.column - 0.5 * shared.precision * jnp.sum(jnp.square(rows), 1)
     slope, offset = shared.coldness * shared.precision, shared.coldness * shared.logit
     linear = linear_terms(match, norms, slope, offset)
@@ -197,6 +198,7 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
             found = select(match, norms, slope, offset, n_candidates, axis)
         candidates, top, total = found.candidates, found.top, found.total
         chosen = jnp.take_along_axis(linear, candidates, axis)
+    # the pair terms of the candidates
     if batch.observed is None and n_candidates == n_causes:  # the same for all rows
         gram = jnp.expand_dims(shared.gram[states.first, states.second], 1 - axis)
         gram = jnp.broadcast_to(gram, (len(states.first), len(rows))[:: -1 if axis else 1])
@@ -228,6 +230,7 @@ def expectations(params: Params, shared: Shared, batch: Batch, states: States, w
         top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, t.pairs], 1))
     else:
         top, sums = _sum_states(states, t, axis)
+    # the states over the candidates, and those of one cause that is none
     highest = jnp.maximum(top, t.top)
     single, pairs, total = jnp.split(sums * jnp.exp(top - highest), [n_candidates, n_features], axis)
     total = total + t.total * jnp.exp(t.top - highest)

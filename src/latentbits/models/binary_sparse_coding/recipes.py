@@ -12,7 +12,7 @@ __all__ = ["HENNIGES", "OURS", "RECIPES", "Recipe", "recipe_of"]
 
 
 class Recipe(NamedTuple):
-    """Where learning starts, and its schedule.
+    """The place where learning starts, and its schedule.
 
     Attributes
     ----------

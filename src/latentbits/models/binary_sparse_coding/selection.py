@@ -2,7 +2,7 @@
 
 A row made by more than gamma causes cannot be explained by the truncated posterior, and would spoil noise and
 components.  So learning goes by the N_cut rows of highest evidence, as many as are expected to have at most gamma
-causes.  Their threshold is a quantile, read off a histogram, which adds over rows as all statistics do.
+causes.  The threshold is a quantile, read off a histogram, which adds over rows as all statistics do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several starts side by side, as one model: with small tables it is calls that take the time, not what they compute.
 
-Every function is that of one start, for all of them at once.  What each start has reached is kept from pass to pass
-(`Starts.values`), since the loop knows one objective, the best.
+Every function is that of one start, for all of them at once.  The value that each start has reached is kept from pass
+to pass (`Starts.values`), since the loop knows one objective, the best.
 """
 
 from __future__ import annotations

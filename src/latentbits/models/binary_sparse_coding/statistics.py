@@ -69,8 +69,10 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     found = expectations(params, shared, batch, states, way)
     n_causes, axis = len(params.components), way.axis
     seen = batch.values.shape[1] * jnp.ones_like(batch.weight) if batch.observed is None else batch.observed.sum(1)
+    # the rows that are learned from
     score = scores(found.log_evidence, seen, shared.column, shared.precision)
     use = batch.weight * (score >= shared.threshold) * (seen > 0)
+    # sum <s> y', sum <s> and sum <s s'>, with what stands in for missing entries
     means = found.means * jnp.expand_dims(use, axis)
     by_cause = means.T if axis else means
     if way.cuda:
@@ -81,7 +83,7 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     guessed = missing = jnp.zeros((), use.dtype)
     pairs = None if found.pairs is None else found.pairs * jnp.expand_dims(use, axis)
     if batch.observed is not None:
-        assert pairs is not None  # rows have pairs of their own
+        assert pairs is not None  # rows differ in them
         unseen = 1 - batch.observed
         by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
         products = _unseen_products(params.components, by_cause, *by_row, unseen, states)

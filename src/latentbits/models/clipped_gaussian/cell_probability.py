@@ -147,6 +147,7 @@ def integrate(
     """
     (n, q), n_copies = inside.shape, 8
     possible = ~jnp.any(violated(weights, phi, signs, inside), 1)
+    # where to draw, and in which directions
     at = planes(weights, phi, signs)
     mean = jnp.where(jnp.any(violated(weights, phi, signs, mean), 1, keepdims=True) | ~jnp.isfinite(mean), inside, mean)
     usable = jnp.all(jnp.isfinite(covariance), (1, 2), keepdims=True)
@@ -186,6 +187,7 @@ def integrate(
             sums.ones * before[:, None] + jnp.einsum("nr,nrd->nd", weight, one),
         ), None
 
+    # sums over the net, and means from them
     none = jnp.zeros((n, n_copies), phi.dtype)
     start = _Sums(none[:, 0] - jnp.inf, none, 0 * inside, 0 * axes, jnp.zeros_like(signs))
     sums, _ = jax.lax.scan(add, start, net)

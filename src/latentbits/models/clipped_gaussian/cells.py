@@ -80,8 +80,7 @@ def find(
     of its steps slides: it moves y onto a few hyperplanes close by, along a random line within all of them to where
     the fewest other bits are wrong, and off them again, to their right sides if that pays.  The best place on a line
     is found exactly.  So the answer is the best there is with one latent, and with two if there are no more columns
-    than slides.  The random numbers are the same for all
-    rows: an answer does not depend on which rows share a batch.
+    than slides.  The random numbers are the same for all rows: an answer does not depend on which rows share a batch.
 
     Parameters
     ----------
@@ -111,6 +110,7 @@ def find(
         y, fewest = _better(at, y, fewest, candidate)
         return step + 1, y, fewest
 
+    # the convex problem, the reweighted ones, and the local search
     y = jnp.zeros((n, q), weights.dtype)
     first = (jnp.zeros((n, q + 1), weights.dtype), jnp.ones_like(at.signs), y, _count(at, y))
     *_, y, fewest = jax.lax.fori_loop(0, 1 + 8, round_, first)  # of which 8 reweight hinges
@@ -225,6 +225,7 @@ def _slide(
     held = min(q - 1, 4, at.offset.shape[0])
     if not held:
         return _best_on_line(at, y, jnp.broadcast_to(direction, y.shape), keys[1])
+    # the hyperplanes, mostly near ones
     x = y @ at.normal.T + at.offset
     far = jnp.log(jnp.abs(x) + 1e-12) + jax.random.gumbel(keys[2], x.shape[1:], y.dtype)
     far = jnp.where(at.signs == 0, jnp.inf, far)
@@ -244,6 +245,7 @@ def _slide(
         """Find the shortest vector that has these products with the normals."""
         return jnp.einsum("nik,ni->nk", normals, jax.scipy.linalg.cho_solve(factor, amount[..., None])[..., 0])
 
+    # onto them, along them, and off them
     on = y - towards(jnp.take_along_axis(x, which, 1))
     along = direction - towards(normals @ direction)
     others = at._replace(signs=at.signs.at[jnp.arange(n)[:, None], which].set(0))

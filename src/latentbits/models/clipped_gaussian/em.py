@@ -1,6 +1,6 @@
 """Weights and biases of the largest likelihood, by EM from where the moments put them (`learner="likelihood"`).
 
-With noise a column has P(s_i | y) = Phi(s_i eta_i), eta_i = a_i.y + c_i, in units of its own noise,
+With noise a column has P(s_i | y) = Phi(s_i eta_i), eta_i = a_i.y + c_i, in units of its noise,
 
     a_i = w_i / sqrt(psi_i),    c_i = phi_i / sqrt(psi_i),
 
@@ -13,7 +13,7 @@ columns:
     H_i = sum_rows <(1 - v(s_i eta_i)) y^ y^'>,        1 - v = r (z + r), minus the second derivative of log Phi
     M_i = sum_rows <y^ y^'>
 
-where a bit is missing its row is left out of all three.  As 0 < 1 - v < 1, Q falls off less than M says, and
+where a bit is missing its row is left out of all three.  Since 0 < 1 - v < 1, Q falls off less than M says, and
 
     b_i + M_i^-1 g_i
 
@@ -117,6 +117,7 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
     at = ep.approximate(shared, signs, PLACING_SDS).posterior
     if q > nodes.MOST_GRID:
         at = nodes.for_net(at, batch.rows)
+    # the bits at the nodes of each row, and the weights of these
     points = nodes.points_of(at, rule)
     root = jnp.sqrt(shared.psi)
     cut = half_line(signs[:, None] * (points @ (shared.weights / root[:, None]).T + shared.phi / root))
@@ -124,6 +125,7 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
     if batch.observed is not None:
         log_mass, bend = log_mass * batch.observed[:, None], bend * batch.observed[:, None]
     value, share = nodes.weigh(log_mass.sum(-1), points, at, rule)
+    # moments of y^ = (y, 1), and the derivatives of each column
     extended = jnp.concatenate([points, jnp.ones_like(points[..., :1])], -1)
     weighted = (weight[:, None] * share)[..., None]
     mean = jnp.einsum("nk,nkj->nj", share, points)
@@ -181,6 +183,7 @@ def update(
     # a prior, or a column at its bound, has a say in the coordinates, too
     stands_alone = (precision == 0) & jnp.all(_length(ahead[:, :-1]) < 0.99 * STEEPEST_SLOPE)
     bold = jnp.where(free & stands_alone, _bounded(_expanded(way, stats, ahead)), ahead)
+    # the extrapolation of either step
     many, on_grid = d >= nodes.MANY_COLUMNS, size - 1 <= nodes.MOST_GRID
     # nats to which the objective is known: few nodes, and those of nets, move with the rows' posteriors
     noise = stats.n_rows * (5e-5 if not on_grid else 5e-6 if many else 0.0)
@@ -188,6 +191,7 @@ def update(
     value = objective(precision, params, shared, stats)
     memory, point, _ = anderson.advance(state, here.ravel(), value, images, noise)
     point = _bounded(point.reshape(d, size))
+    # what is left to gain
     uphill = gradient.at[:, :-1].add(-precision * jnp.where(free, here[:, :-1], 0))
     promised = [jnp.sum(jnp.abs(jnp.sum(uphill * way_on, 1))) / 2 for way_on in (point - here, step)]
     gained = jnp.maximum(value - state.value - noise - anderson.ROUNDING * jnp.abs(value), 0)

@@ -1,4 +1,4 @@
-"""Exact draws of the hidden variables of a row, where columns have noise of their own.
+"""Exact draws of the hidden variables of a row, where columns have noise.
 
 Given y, the Gaussian x_i behind each bit is cut at its sign; given all x, y is Gaussian, with one covariance for all
 rows (Albert & Chib 1993).  Missing bits are drawn without a cut, which keeps that so.  For clipping without noise see

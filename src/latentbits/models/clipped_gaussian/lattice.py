@@ -2,7 +2,7 @@
 
 The density of a row is a product of probits and the prior, and each of these factors is a function of y alone: a table
 of their logarithms at the nodes serves all rows, of which each takes its sum by a matrix product.  So nodes are cheap,
-and there can be as many as steep columns ask for, where nodes of each row's own would have to be few.
+and there can be as many as steep columns ask for, where nodes for each row alone would have to be few.
 
 Nodes are evenly spaced.  For functions that are smooth and fall off on all sides, the error of such a rule is what
 their Fourier transform has beyond the lattice dual to it.  No row's log density bends more than
@@ -52,7 +52,7 @@ class Integral(NamedTuple):
 
 
 class _Lattice(NamedTuple):
-    """The nodes with ``R' y = spacing k`` from `low` on, so many in each dimension."""
+    """The nodes with ``R' y = spacing k`` from `low` on, `sizes` of them in each dimension."""
 
     root: Float[Array, "latents latents"]
     spacing: Float[Array, ""]

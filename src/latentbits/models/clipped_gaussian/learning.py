@@ -36,7 +36,16 @@ from latentbits.models.clipped_gaussian.spectrum import (
 from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
 from latentbits.models.clipped_gaussian.tuning import LEAST_COMPONENT_UNIQUENESS, LEAST_UNIQUENESS
 
-__all__ = ["Recipe", "e_step", "from_correlations", "objective", "untold", "whole_bytes", "whole_stages", "wide_stages"]
+__all__ = [
+    "Recipe",
+    "e_step",
+    "from_correlations",
+    "objective",
+    "undetermined_words",
+    "whole_bytes",
+    "whole_stages",
+    "wide_stages",
+]
 
 
 class Recipe(NamedTuple):
@@ -78,20 +87,9 @@ def from_correlations(
     constant = np.diag(found.latent) == 0
     weights, phi, psi = _model_of(weights, found.means, constant, recipe, least_mean, least)
     with tree.double():
-        return Params(
-            jnp.asarray(weights),
-            jnp.asarray(phi),
-            jnp.asarray(psi),
-            jnp.asarray(found.means),
-            jnp.asarray(found.binary),
-            jnp.asarray(correlation),
-            jnp.asarray(found.error),
-            jnp.asarray(found.undetermined),
-            jnp.asarray(found.corrected),
-            jnp.asarray(whole.values),
-            jnp.asarray(np.linalg.eigvalsh(found.binary)[::-1]),
-            jnp.asarray(negative_share(plain.values)),
-        )
+        pairs = found.binary, correlation, found.error, found.undetermined, found.corrected
+        values = whole.values, np.linalg.eigvalsh(found.binary)[::-1], negative_share(plain.values)
+        return Params(*map(jnp.asarray, (weights, phi, psi, found.means, *pairs, *values)))
 
 
 def _model_of(
@@ -185,13 +183,8 @@ def whole_stages(
 
 
 def _moments(stats: Stats) -> Moments:
-    return Moments(
-        float(stats.n_rows),
-        *(
-            np.asarray(x, np.float64)
-            for x in (stats.ones, stats.observed, stats.pair_ones, stats.pair_left, stats.pair_observed)
-        ),
-    )
+    counts = stats.ones, stats.observed, stats.pair_ones, stats.pair_left, stats.pair_observed
+    return Moments(float(stats.n_rows), *(np.asarray(x, np.float64) for x in counts))
 
 
 def _seen(
@@ -204,7 +197,7 @@ def _seen(
     if np.all(moments.observed == moments.n_rows):
         return None
     if rows is None:
-        raise ValueError("n_components='parallel' must know where a table has its holes: see whole_stages")
+        raise ValueError("n_components='parallel' must know where a table has its holes: pass rows to whole_stages")
     size = simulated_rows(moments)
     chosen = np.sort(rng.choice(int(moments.n_rows), size, replace=False))
     if weights is not None:  # a row is as many of them as it counts
@@ -276,7 +269,7 @@ def wide_stages(
         d = params.phi.shape[0]
         found = wide.correlate(wide.pack(rows(), d, weighing), recipe.bias, recipe.correction, left)
         if found.n_undetermined:
-            warnings.warn(untold(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
+            warnings.warn(undetermined_words(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
         n_components = int(recipe.n_components)
         latent, binary = found.spectra(n_components, left)
         if recipe.takes_factors(d, n_components):
@@ -288,25 +281,17 @@ def wide_stages(
         constant[found.columns] = False
         half_a_row = 0.5 / (found.observed + 1)
         weights, phi, psi = _model_of(weights, found.means, constant, recipe, half_a_row, least)
-        nothing, no_flags = jnp.zeros((0, 0)), jnp.zeros((0, 0), bool)
-        return Params(
-            jnp.asarray(weights),
-            jnp.asarray(phi),
-            jnp.asarray(psi),
-            jnp.asarray(found.means),
-            *(nothing, nothing, nothing, no_flags, no_flags),
-            jnp.asarray(latent.values),
-            jnp.asarray(binary.values),
-            jnp.asarray(np.nan),
-        )
+        no_pairs = (*np.zeros((3, 0, 0)), *np.zeros((2, 0, 0), bool))
+        values = latent.values, binary.values, np.nan
+        return Params(*map(jnp.asarray, (weights, phi, psi, found.means, *no_pairs, *values)))
 
     return (Transform("counting and inverting pairs", learn, timed=True),)
 
 
-def untold(n_untold: int, n_pairs: int) -> str:
+def undetermined_words(n_undetermined: int, n_pairs: int) -> str:
     """Word a warning of pairs whose correlation the data do not determine."""
     return (
-        f"{n_untold} of {n_pairs} pairs of columns cannot be told (undetermined_): they were never seen "
-        "together, one is constant where both are seen, or they are too rare. The spectrum and all that comes "
-        "of it takes these correlations as they are, 0 for most"
+        f"the correlations of {n_undetermined} of {n_pairs} pairs of columns are not determined (undetermined_): the "
+        "two were never seen together, one is constant where both are seen, or they are too rare. The spectrum and "
+        "all that comes of it takes these correlations as they are, 0 for most: leave such columns out, or add rows"
     )

@@ -1,8 +1,8 @@
 """log p of a row with noise and its missing bits, by importance sampling around where EP puts its posterior.
 
 Posteriors are log-concave, and with many columns close to Gaussian: a few points a row are enough for most rows.  So
-all rows get few, and rows whose error is still above `GOAL_ERROR_NATS` get more, level by level.  What a row gets
-depends on its own key and bits alone.
+all rows get few, and rows whose error is still above `GOAL_ERROR_NATS` get more, level by level.  The points of
+a row depend on its key and bits alone.
 
 A row has `NET_REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error,
 independent from row to row.  Every point comes with its mirror image, so that the odd part of what the Gaussian leaves
@@ -101,13 +101,8 @@ def _by_levels(
     n, q = at.mean.shape
     n_blocks = 16  # of the rows of a chunk, of which those are taken that need more points
     size = -(-n // n_blocks)
-    levels = (
-        (COMPLETION_PAIRS,)
-        if predicting
-        else LIKELIHOOD_PAIRS
-        if signs.shape[1] >= MANY_COLUMNS
-        else LIKELIHOOD_PAIRS[1:]
-    )
+    levels = LIKELIHOOD_PAIRS if signs.shape[1] >= MANY_COLUMNS else LIKELIHOOD_PAIRS[1:]
+    levels = (COMPLETION_PAIRS,) if predicting else levels
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(levels[-1]), signs.dtype)
     # one table, of which rows are taken: every gather and scatter is a loop to be compiled
     parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, NET_REPLICATES * q).astype(signs.dtype)
@@ -214,6 +209,7 @@ def _importance(
         new = (w[:, k, None] * one, w[:, k, None] * zero, g[:, k, None] * one, g[:, k, None] * zero)
         return tuple(a + b for a, b in zip(bits, new))
 
+    # sums over the points, and from them the value
     each, none = jnp.zeros_like(shift[:, :, 0]), jnp.zeros_like(shift[:, 0, 0])
     nothing = (jnp.zeros_like(signs),) * 4 if predicting else ()
     sums = jax.lax.fori_loop(0, n_pairs, add, _Sums(none - jnp.inf, each, each, none, none, none, nothing))

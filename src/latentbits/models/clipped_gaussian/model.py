@@ -6,12 +6,12 @@ The paper's equations, by their numbers, are in `equations.py`; the README of `p
 function computes each of them here.
 
 Learning is one pass, which counts how often bits are 1 together (`core/pair_counts.py`), and then a scalar function of
-each pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the
-paper (`noise="none"`: bits are a function of y), or kept as noise of each column (`noise="unique"`: a probit
+each pair and one diagonalisation.  The part of a column's variance that P components leave over is either dropped, as
+in the paper (`noise="none"`: bits are a function of y), or kept as noise of each column (`noise="unique"`: a probit
 factor model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on
 from there (`em.py`).  Given a row, y is integrated over (`use.py`) by a lattice of nodes for all rows (`lattice.py`) or
-by points of the row's own, around where expectation propagation (`expectation.py`) puts it (`likelihood.py`);
-without noise the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
+by points for each row, around where expectation propagation (`expectation.py`) puts it (`likelihood.py`); without noise
+the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def model(
     )
     if learner == "moments":
         if weight_prior is not None:
-            raise ValueError("weight_prior is for learner='likelihood': moments have no prior")
+            raise ValueError(
+                "weight_prior does not go with learner='moments', which has no prior: take learner='likelihood'"
+            )
         return by_moments
     if noise == "none":
         raise ValueError("learner='likelihood' needs noise='unique': without noise most rows have probability 0")

@@ -1,4 +1,4 @@
-"""What a clipped Gaussian is made of, and bits as it takes them."""
+"""The parameters of a clipped Gaussian, and bits as it takes them."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def simulated_rows(moments: Moments) -> int:
 
 
 def _fill(seen: np.ndarray, ones: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Fill a table with so many ones anywhere in each column, and holes where they are."""
+    """Fill a table with `ones` of each column anywhere in it, and holes where they are."""
     table = np.full(seen.shape, MISSING, np.uint8)
     for i, places in enumerate(np.flatnonzero(column) for column in seen.T):
         table[places, i] = rng.permuted(np.arange(len(places)) < ones[i])
@@ -215,7 +215,7 @@ def _near_zero(counts: Moments) -> np.ndarray:
 
 
 def watch_factors(n_columns: int, left: TimeLeft) -> Callable[[], None]:
-    """Watch the time of finding the factors of so many columns."""
+    """Watch the time while the factors of a matrix are found."""
     return watch(f"finding the factors of {n_columns} columns", left)
 
 
@@ -250,7 +250,7 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, le
 
     weights = np.zeros((len(matrix), n_components))
     if d:
-        # Of as many factors as columns many are equally good, whatever the noise: it stays near where it starts.
+        # Many are equally good if there are as many factors as columns: the noise stays near where it starts.
         start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), max(least_noise, 0.1), 1)
         bounds = [(least_noise, 1)] * d
         psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=bounds, options=LEAST_SQUARES_OPTIONS).x

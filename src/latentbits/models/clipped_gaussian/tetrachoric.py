@@ -23,7 +23,7 @@ from latentbits.models.clipped_gaussian.tuning import (
     LEAST_COVARIANCE_SLOPE,
 )
 
-__all__ = ["Correlations", "Moments", "correlations", "count", "from_covariance", "of_tables"]
+__all__ = ["Correlations", "Moments", "correlations", "count", "covariance_of_bits", "from_covariance", "of_tables"]
 
 
 class Moments(NamedTuple):
@@ -108,8 +108,8 @@ def correlations(
     means = np.divide(ones, observed, out=np.full(d, 0.5), where=observed > 0)
     varies = (ones > 0) & (observed - ones > EMPTY_CELL_SHARE * observed)
     complete = bool(np.all(observed == n_rows))
-    seen = _some(moments.pair_observed)
-    binary = _binary(moments, seen, bias)
+    left_ones = moments.pair_left
+    binary = covariance_of_bits(moments.pair_ones, left_ones, left_ones.T, moments.pair_observed, bias)
     binary[~varies] = binary[:, ~varies] = 0
     latent, error = np.zeros((2, d, d))
     undetermined, corrected = np.zeros((2, d, d), bool)
@@ -175,12 +175,14 @@ def from_covariance(means: np.ndarray, binary: np.ndarray) -> Correlations:
     return Correlations(np.asarray(means, float), binary, latent, error, undetermined, np.zeros((d, d), bool))
 
 
-def _binary(moments: Moments, seen: np.ndarray, bias: bool) -> np.ndarray:
-    """Compute C^ss of each pair from its own rows: of the bits as +1 and -1."""
-    both, left = moments.pair_ones / seen, moments.pair_left / seen
+def covariance_of_bits(
+    both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, bias: bool
+) -> np.ndarray:
+    """Compute C^ss (of the bits as +1 and -1) of pairs, from the counts of their 2 x 2 tables."""
+    both, p, q = (x / _some(rows) for x in (both, left, right))
     if bias:
-        return 4 * (both - left * left.T)
-    return np.where(moments.pair_observed > 0, 1 + 4 * both - 2 * left - 2 * left.T, 0.0)
+        return 4 * (both - p * q)
+    return np.where(rows > 0, 1 + 4 * both - 2 * p - 2 * q, 0.0)
 
 
 def _blocks(d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -253,6 +255,7 @@ def _pairs(
     corrected = (move != 0) & ~nothing
     bare = (empty_agree | empty_differ) & ~corrected  # rho is +-1, where there is no spread to go by
     both = (both + move) / rows
+    # without biases the sine law and its error; with them eq. 10, solved
     if not bias:
         wanted = sign * (1 + 4 * both - 2 * (left + right) / rows)
         rho = np.where(nothing, 0.0, arcsine_law(wanted))

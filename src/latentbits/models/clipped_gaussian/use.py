@@ -1,7 +1,7 @@
 """Use of a fitted clipped Gaussian: probabilities of rows, posteriors, completion and samples.
 
 With noise there are three ways to integrate over the hidden variables of a row: a lattice that serves all rows
-(`lattice.py`), up to three dimensions; importance sampling by points of the row's own (`likelihood.py`), in more of
+(`lattice.py`), up to three dimensions; importance sampling by points for each row (`likelihood.py`), in more of
 them, and in two or three with many columns, where posteriors are narrow, or with columns so steep that a lattice would
 have too many nodes; and expectation propagation, where it is asked for.
 """
@@ -71,10 +71,10 @@ def use_of(noise: str, likelihood: str) -> Use:
     """Return the functions for a kind of noise and a way to integrate over it."""
     if noise == "none":
         value = _log_likelihood_of_cells if likelihood == "importance" else _log_likelihood_of_cells_by_ep
-        return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample_cells)
+        return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample)
     if likelihood == "ep":
-        return Use(_log_likelihood_by_ep, _infer_by_ep, _decode, _complete_by_ep, _sample)
-    return Use(_log_likelihood, _infer, _decode, _complete, _sample)
+        return Use(_log_likelihood_by_ep, _infer_by_ep, _ones, _complete_by_ep, _sample)
+    return Use(_log_likelihood, _infer, _ones, _complete, _sample)
 
 
 # --- with noise ---
@@ -154,27 +154,18 @@ def _complete_by_ep(params: Params, shared: Factors, batch: Batch) -> Float[Arra
     return ep.predict(shared, ep.approximate(shared, signs_of(batch)).posterior)
 
 
-def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
-    return _ones(params, latents)
-
-
 def _ones(of: Params | Factors, y: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
     """Compute P(bit = 1 | y)."""
     return jax.scipy.special.ndtr((of.phi + y @ of.weights.T) / jnp.sqrt(of.psi))
 
 
 def _sample(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    return _drawn(params, keys, True)
-
-
-def _drawn(params: Params, keys: Key[Array, " rows"], noisy: bool) -> Float[Array, "rows columns"]:
     d, q = params.weights.shape
 
     def draw(key: Key[Array, ""]) -> Float[Array, " columns"]:
         hidden, own = jax.random.split(key)
         x = params.phi + params.weights @ jax.random.normal(hidden, (q,), params.phi.dtype)
-        if noisy:
-            x = x + jnp.sqrt(params.psi) * jax.random.normal(own, (d,), params.phi.dtype)
+        x = x + jnp.sqrt(params.psi) * jax.random.normal(own, (d,), params.phi.dtype)  # psi is 0 without noise
         return (x > 0).astype(params.phi.dtype)
 
     return jax.vmap(draw)(keys)
@@ -239,10 +230,6 @@ def _decode_cells(params: Params, latents: Float[Array, "rows latents"]) -> Floa
 def _complete_in_cells(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
     integral, y, violated = _within(params, shared, batch, CELL_SLIDES)
     return jnp.where((violated == 0)[:, None], integral.ones, _decode_cells(params, y))
-
-
-def _sample_cells(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    return _drawn(params, keys, False)
 
 
 # --- draws ---

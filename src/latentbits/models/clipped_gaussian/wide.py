@@ -1,6 +1,6 @@
 """Learning from tables with very many columns: the leading components, and no matrix of pairs that outlives the fit.
 
-What is learned is what `model.py` learns: pairs are counted, each count is inverted (eqs. 7, 9 and 10), and the largest
+It learns what `model.py` learns: pairs are counted, each count is inverted (eqs. 7, 9 and 10), and the largest
 eigenvalues of the matrix of correlations give the weights.  But
 
 - the rows are kept, as packed bits, and pairs are counted and inverted some columns at a time.  Columns are put in the
@@ -136,6 +136,7 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
     means = np.divide(ones, observed, out=np.full(d, 0.5), where=observed > 0)
     varying = np.flatnonzero((ones > 0) & (observed - ones > EMPTY_CELL_SHARE * observed))
     columns = varying[np.argsort(np.minimum(ones, observed - ones)[varying], kind="stable")]
+    # both matrices, filled block by block
     v = len(columns)
     binary, latent = np.empty((2, v, v), np.float32)
     seen = None if packed.seen is None else packed.seen[:, columns]
@@ -152,20 +153,20 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
 
     n_pairs = v * (v - 1) // 2
     pace = Pace(f"inverting {n_pairs:,} pairs of columns", max(1, n_pairs), left)
-    untold = corrected = 0
+    undetermined = corrected = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         parts = list(_parts(v))
         # a few at a time, so that an end is noticed before all are done
         step = 2 * (os.cpu_count() or 1)
         for first in range(0, len(parts), step):
             for part, (height, some, empty) in zip(parts[first:], pool.map(fill, parts[first : first + step])):
-                untold, corrected = untold + some, corrected + empty
+                undetermined, corrected = undetermined + some, corrected + empty
                 pace.done += max(1, height * (v - part.start) - height * (height + 1) // 2)
             pace.add(0)
     np.fill_diagonal(latent, 1)
     if not bias:
         np.fill_diagonal(binary, 1)
-    return Found(means, observed, columns, binary, latent, untold, corrected, n_pairs)
+    return Found(means, observed, columns, binary, latent, undetermined, corrected, n_pairs)
 
 
 def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise: float, left: TimeLeft) -> np.ndarray:
@@ -219,18 +220,12 @@ def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: 
     else:
         left, right = (_both(*x, part, rows.weights) for x in ((rows.ones, rows.seen), (rows.seen, rows.ones)))
         seen = _both(rows.seen, rows.seen, part, rows.weights)
-    shape = both.shape
     # a table and its mirror image are one
     tables = [x.reshape(-1) for x in (both, np.minimum(left, right), np.maximum(left, right), seen)]
     distinct, place = _distinct(tables)
     rho, undetermined, corrected = tetrachoric.of_tables(*distinct, bias=bias, correction=correction)
-    share = np.where(seen > 0, seen, 1)
-    p, q = left / share, right / share
-    if bias:
-        binary = 4 * (both / share - p * q)
-    else:
-        binary = np.where(seen > 0, 1 + 4 * both / share - 2 * p - 2 * q, 0.0)
-    return _Block(binary, *(x[place].reshape(shape) for x in (rho.astype(np.float32), undetermined, corrected)))
+    binary = tetrachoric.covariance_of_bits(both, left, right, seen, bias)
+    return _Block(binary, *(x[place].reshape(both.shape) for x in (rho.astype(np.float32), undetermined, corrected)))
 
 
 def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -240,7 +235,7 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     lows = [int(x.min()) for x in tables]
     widths = [int(x.max()) - low + 1 for x, low in zip(tables, lows)]
     size, m = math.prod(widths), len(tables[0])
-    if size >= 2**62:  # so many rows that hardly two tables are alike
+    if size >= 2**62:  # with these many rows hardly two tables are alike
         return tables, np.arange(m)
     code = np.zeros(m, np.int64)
     for x, low, width in zip(tables, lows, widths):

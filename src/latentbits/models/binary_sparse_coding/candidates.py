@@ -49,6 +49,7 @@ def select(
     n = match.shape[axis]
     number = jnp.expand_dims(jnp.arange(n, dtype=jnp.int32), 1 - axis)
     rank = ranks(match, norms, number, n)
+    # the best of the best groups
     size = max(math.isqrt(n // k), 1)
     n_groups = -(-n // size)
     if n_groups > k:
@@ -61,6 +62,7 @@ def select(
         found = _descending(jnp.take_along_axis(padded, members, axis), k, axis)
     else:
         found = _descending(rank, k, axis)
+    # the other causes, each active alone
     outside = rank < jax.lax.slice_in_dim(found, k - 1, k, axis=axis)
     lone = jnp.where(outside, linear_terms(match, norms, slope, offset), -jnp.inf)
     top = jnp.max(lone, axis, keepdims=True)

@@ -160,6 +160,7 @@ def best_start(plan: Plan, rows: Rows, means: Means, key: Key[Array, ""], max_ti
                 raise
             best = best._replace(reason=Stop.INTERRUPTED)
             break
+        # keep the best; several starts were learned from at once
         spent += found.seconds
         if found.reason.cut_short:
             best = _best_so_far(found) if best is None else best._replace(reason=found.reason)

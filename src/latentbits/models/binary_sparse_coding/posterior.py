@@ -266,6 +266,7 @@ def _over_all_states(shared: Shared, t: Terms) -> Expectations:
     of_rest = rest @ high + jnp.sum(rest @ q[n // 2 :, n // 2 :] * rest, 1)[:, None]
     of_both = first @ q[: n // 2, n // 2 :] @ rest.T
     energy = of_both[:, :, None] + of_first[:, None] + of_rest
+    # weights of the states, and their sums with each cause on
     top = jnp.max(energy, (0, 1))
     weights = jnp.exp(energy - top).reshape(2**n, -1)
     counted = jnp.asarray(np.pad(all_states(n), ((0, 0), (0, 1)), constant_values=1), weights.dtype)

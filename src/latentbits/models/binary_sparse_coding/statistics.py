@@ -88,7 +88,7 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
         by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
         products = _unseen_products(params.components, by_cause, *by_row, unseen, states)
         sy, guessed, missing = sy + products, jnp.sum(params.components * products), use @ unseen.sum(1)
-    if pairs is None:
+    if pairs is None:  # summed over states, not over rows
         assert found.posterior is not None
         ss = found.posterior.pair_sums(use)
     elif states.bits.shape[1] == n_causes:  # every row has the same pairs

@@ -185,10 +185,12 @@ def solve(h: np.ndarray, k: np.ndarray, p: np.ndarray, q: np.ndarray, both: np.n
         part = slice(first, first + SOLVED_PAIRS_AT_ONCE)
         of_block = h[part], k[part], p[part], q[part], both[part]
         outside = (both[part] <= 0) | (both[part] >= np.minimum(p[part], q[part]))
+        # the first step, from a guess
         theta = _approach(*of_block, _guess(*of_block))
         theta = np.where(np.abs(theta) < np.pi / 2, theta, 0.0)  # NaN too
         half = 0.5 * (p[part] + q[part])
         theta, low, high, done = _improve(h[part], k[part], half, both[part], theta, -np.pi / 2, np.pi / 2)
+        # what is known without it, and what is left to do
         found[part] = np.sin(theta)
         unbiased = (h[part] == 0) & (k[part] == 0)
         found[part][unbiased] = arcsine_law(4 * both[part][unbiased] - 1)

@@ -335,6 +335,7 @@ def _interior(
         push = jnp.where(bounding, at.signs * aim / distance, 0) @ at.normal - y
         factor = jax.scipy.linalg.cho_factor(stiffness, lower=True)
         move = jax.scipy.linalg.cho_solve(factor, push[..., None])[..., 0]
+        # as far as distances and multipliers stay positive
         rate = at.signs * (move @ at.normal.T)
         pull = jnp.where(bounding, (aim - force * (distance + rate)) / distance, 0)
         length = _within(distance, rate)

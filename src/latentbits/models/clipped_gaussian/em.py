@@ -132,6 +132,7 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
     away = points - mean[:, None]
     second = weight[:, None] * moments(mean, jnp.einsum("nk,nki,nkj->nij", share, away, away))
     total = sum_over_rows(second)
+    # sums over rows and nodes
     slope = (signs[:, None] * cut.ratio).reshape(n * len(rule.nodes), -1)
     flat = len(slope)
     stats = Stats(

@@ -84,6 +84,7 @@ def from_correlations(
         weights, least = factor_weights(correlation, n_components, LEAST_UNIQUENESS, left), LEAST_UNIQUENESS
     else:
         weights, least = whole.weights(n_components), LEAST_COMPONENT_UNIQUENESS
+    # from weights to the model
     constant = np.diag(found.latent) == 0
     weights, phi, psi = _model_of(weights, found.means, constant, recipe, least_mean, least)
     with tree.double():
@@ -277,6 +278,7 @@ def wide_stages(
             weights = wide.factor_weights(found, latent, n_components, least, left)
         else:
             weights, least = latent.weights(n_components), LEAST_COMPONENT_UNIQUENESS
+        # from weights to the model, without matrices of pairs
         constant = np.ones(d, bool)
         constant[found.columns] = False
         half_a_row = 0.5 / (found.observed + 1)

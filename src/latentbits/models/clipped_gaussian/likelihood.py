@@ -184,12 +184,13 @@ def _importance(
         points = at.mean[:, None] + jnp.einsum("nki,nji->nkj", z, at.scale)
         length = jnp.sum(z**2, -1)
         joint = log_density(factors, signs, points) + 0.5 * (length / wider**2 - jnp.sum(points**2, -1))
+        # weights of the pairs, relative to the largest so far
         top = jnp.maximum(sums.top, jnp.max(joint, 1))
         each_w, each_g = (jnp.exp(x) for x in (joint - top[:, None], 0.5 * (1 / wider**2 - 1) * length))
         w, g = (jnp.sum(x.reshape(n, 2, copies), 1) for x in (each_w, each_g))
         before = jnp.exp(sums.top - top)
         bits = sums.bits
-        if predicting:
+        if predicting:  # column sums, too
             w_one, w_zero, *of_gaussian = bits
             bits = (w_one * before[:, None], w_zero * before[:, None], *of_gaussian)
             bits = jax.lax.fori_loop(0, 2 * copies, partial(add_bits, points, each_w, each_g), bits)

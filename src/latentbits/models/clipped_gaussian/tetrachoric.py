@@ -163,6 +163,7 @@ def from_covariance(means: np.ndarray, binary: np.ndarray) -> Correlations:
     binary = np.where(pair, binary, 0.0)
     latent = invert(phi[:, None], phi, binary)
     left, right = means[:, None], means[None]
+    # the bounds, and pairs that say nothing
     rounding = np.finfo(float).eps
     least, most = np.maximum(left + right - 1, 0), np.minimum(left, right)
     latent[(binary > 0) & (binary >= 4 * (most - left * right) - 4 * rounding)] = 1

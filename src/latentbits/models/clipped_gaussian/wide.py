@@ -65,7 +65,7 @@ class Found(NamedTuple):
     binary, latent : (v, v) float32
         C^ss and C^xx.
     n_undetermined, n_corrected, n_pairs
-        Pairs that the data cannot tell; those with an empty cell, which was corrected; all.
+        Pairs that the data do not determine; those with an empty cell, which was corrected; all.
     """
 
     means: np.ndarray
@@ -237,6 +237,7 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     size, m = math.prod(widths), len(tables[0])
     if size >= 2**62:  # with these many rows hardly two tables are alike
         return tables, np.arange(m)
+    # one number for each table, and its place among the different ones
     code = np.zeros(m, np.int64)
     for x, low, width in zip(tables, lows, widths):
         code *= width
@@ -251,7 +252,7 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
         place = number[code]
     else:
         distinct, place = np.unique(code, return_inverse=True)
-    found = []
+    found = []  # from numbers back to counts
     for low, width in zip(reversed(lows), reversed(widths)):
         found.append(distinct % width + low)
         distinct = distinct // width

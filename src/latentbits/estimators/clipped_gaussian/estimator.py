@@ -132,7 +132,7 @@ class ClippedGaussian(Answers):
         Their standard errors, by the delta method; NaN where there is none: undetermined pairs, and correlations of +1
         and -1 that have not been corrected.
     undetermined_ : ndarray of bool of shape (n_columns, n_columns)
-        Pairs whose correlation the data cannot tell: never seen together, constant, or with means so extreme that
+        Pairs whose correlation the data leave open: never seen together, constant, or with means so extreme that
         every correlation gives the same table.
     corrected_ : ndarray of bool of shape (n_columns, n_columns)
         Pairs with an empty cell, to which `correction` applied.

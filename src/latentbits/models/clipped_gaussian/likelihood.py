@@ -101,7 +101,7 @@ def _by_levels(
     n, q = at.mean.shape
     n_blocks = 16  # of the rows of a chunk, of which those are taken that need more points
     size = -(-n // n_blocks)
-    levels = LIKELIHOOD_PAIRS if signs.shape[1] >= MANY_COLUMNS else LIKELIHOOD_PAIRS[1:]
+    levels: tuple[int, ...] = LIKELIHOOD_PAIRS if signs.shape[1] >= MANY_COLUMNS else LIKELIHOOD_PAIRS[1:]
     levels = (COMPLETION_PAIRS,) if predicting else levels
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(levels[-1]), signs.dtype)
     # one table, of which rows are taken: every gather and scatter is a loop to be compiled

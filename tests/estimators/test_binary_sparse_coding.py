@@ -128,7 +128,7 @@ def test_a_file_keeps_everything_but_the_components_on_the_way(quick, small, tmp
 
 @pytest.mark.slow("four fits")
 def test_auto_grows_until_little_is_lost(monkeypatch):
-    monkeypatch.setattr(sizes, "EXACT_WORK", 0)  # as with more rows or causes
+    monkeypatch.setattr(sizes, "MOST_SETTLED_STATES", 0)  # as with more rows or causes
     toy = toys.linear_bars(400, size=3, active=2.5, random_state=0)
     m = BinarySparseCoding(6, n_init=2, random_state=0).fit(toy.X)
     assert (m.max_active_, m.n_candidates_) == (6, 6)  # by way of (5, 6)
@@ -196,7 +196,7 @@ def test_restarts_are_ranked_by_the_likelihood_not_by_what_few_states_are_worth(
         return result._replace(params=params, objective=objective)
 
     monkeypatch.setattr(module, "fit", found)
-    monkeypatch.setattr(learning, "SIDE_BY_SIDE", 1)
+    monkeypatch.setattr(learning, "STARTS_AT_ONCE", 1)
     m = BinarySparseCoding(6, max_active=3, n_candidates=5, max_iter=1, n_init=3, random_state=0).fit(small.X)
     np.testing.assert_array_equal(m.components_, good.components)
 
@@ -224,7 +224,7 @@ def test_gamma_and_candidates_along_learning():
         (7, 11),
         (7, 11),
     )
-    assert auto.after((7, 11)) == (7, 11)  # 9 of 14 have more states than MOST_STATES
+    assert auto.after((7, 11)) == (7, 11)  # 9 of 14 have more states than MOST_STATES_PER_ROW
     assert auto.beyond((7, 14)) == (7, 15)
     given = sizes.Sizes(20, 5, 8)
     assert (given.first(), given.after((3, 5)), given._replace(grow=False).first()) == ((3, 5), (5, 8), (5, 8))

@@ -32,10 +32,11 @@ from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.probable import log_evidence, most_probable
 from latentbits.models.binary_sparse_coding.recipes import RECIPES, recipe_of
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
+from latentbits.models.binary_sparse_coding.tuning import LEAST_NOISE_SHARE
 
 __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
-MOST_LOADED = 20  # bits: states of a row that a model file may ask for
+MOST_LOADED_BITS = 20  # log2 of the states of a row that a model file may ask for
 
 
 class SparsePosterior(NamedTuple):
@@ -251,7 +252,7 @@ class BinarySparseCoding(WithFitReport):
         return True
 
     def posterior(self, X: Any, n_states: int = 5) -> SparsePosterior:
-        """Posterior of the causes of each row: probabilities of single causes, and of the most probable states.
+        """Compute the posterior of the causes of each row: probabilities of causes, and of the most probable states.
 
         Parameters
         ----------
@@ -273,7 +274,7 @@ class BinarySparseCoding(WithFitReport):
         return SparsePosterior(mean, states[:, 0].astype(mean.dtype), states, probabilities)
 
     def denoise(self, X: Any) -> np.ndarray:
-        """E[s W | row]: each row without its noise, and with its missing entries filled in.
+        """Compute E[s W | row]: each row without its noise, and with its missing entries filled in.
 
         Parameters
         ----------
@@ -333,7 +334,7 @@ class BinarySparseCoding(WithFitReport):
         return best.seconds
 
     def _means(self, engine: Engine) -> Means:
-        """How learning reaches the rows of an engine."""
+        """Return how learning reaches the rows of an engine."""
         plan, dtype = self._plan(), np.dtype(self.dtype_)
 
         def begin(model: Model, key: Key[Array, ""], max_time: float | None) -> FitResult:
@@ -363,7 +364,7 @@ class BinarySparseCoding(WithFitReport):
         return Means(begin, go_on, evaluate, evidence)
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
-        """With the most noise that there can be: all that columns vary."""
+        """Return the rounding with the most noise that there can be: all that columns vary."""
         _, mean, variance = column_moments(engine)
         power, noise = float(np.sum(mean**2 + variance)), float(np.mean(variance))
         if noise == 0:
@@ -376,9 +377,9 @@ class BinarySparseCoding(WithFitReport):
         return Powers(share * mean, share * largest)
 
     def _quietest(self) -> float:
-        """The least noise, as a part of the rows' root mean square, at which a row's density still has digits."""
+        """Return the least noise, as a part of the rows' root mean square, at which a density still has digits."""
         if getattr(self, "dtype_", SINGLE.name) == SINGLE.name:
-            return sparse_coding.QUIETEST
+            return LEAST_NOISE_SHARE
         share = sparse_coding.rounding_share(self.n_features_in_, DOUBLE)
         return float(np.sqrt(2 * share * self.n_features_in_ / TOLD))
 
@@ -406,7 +407,7 @@ class BinarySparseCoding(WithFitReport):
             self.components_history_ = np.array([w["components"] for w in kept])
 
     def _some_rows(self, engine: Engine) -> tuple[float, np.ndarray]:
-        """The number of rows, and a random sample of them, the same on every engine."""
+        """Return the number of rows, and a random sample of them, the same on every engine."""
         with interrupts.shielded():  # what was learned before stands
             summary = summarise(engine)
         n = min(int(summary.n_rows), len(summary.sample))
@@ -441,8 +442,8 @@ class BinarySparseCoding(WithFitReport):
         candidates: Any = extra.get("n_candidates")
         sizes = (gamma, candidates, self.n_causes)
         whole = all(isinstance(x, int) and not isinstance(x, bool) for x in sizes)
-        fits = whole and 1 <= gamma <= min(candidates, MOST_LOADED) and candidates <= self.n_causes
-        if not fits or n_states((gamma, candidates)) > 2**MOST_LOADED:  # these are no fewer than 2^gamma
+        fits = whole and 1 <= gamma <= min(candidates, MOST_LOADED_BITS) and candidates <= self.n_causes
+        if not fits or n_states((gamma, candidates)) > 2**MOST_LOADED_BITS:  # these are no fewer than 2^gamma
             raise ModelFileError(
                 f"max_active {gamma!r} and n_candidates {candidates!r} do not fit {self.n_causes} causes"
             )

@@ -1,4 +1,4 @@
-"""What a fitted clipped Gaussian is asked: criteria, hidden variables, morphs, states, rotations."""
+"""Answers of a fitted clipped Gaussian: criteria, hidden variables, morphs, states, rotations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Answers(WithCriteria):
         return bool(self.learner == "likelihood")
 
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
-        """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
+        """Compute the log-likelihood with its error, what it counts, and the information criteria made of them.
 
         Of ``learner="likelihood"`` alone: the criteria are of a maximum of the likelihood.
 
@@ -82,7 +82,7 @@ class Answers(WithCriteria):
         return self.noise == "none" or is_sampled(self.n_components_, self.n_features_in_)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior means of the hidden variables of each row.
+        """Compute posterior means of the hidden variables of each row.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Answers(WithCriteria):
         return self.posterior(X).mean
 
     def posterior(self, X: Any) -> Any:
-        """Posterior of the hidden variables of each row.
+        """Compute the posterior of the hidden variables of each row.
 
         With noise exactly where likelihoods are by a lattice: of one component, and of two or three of fewer than 50
         columns unless these are very steep.  Else, and with ``likelihood="ep"``, by expectation propagation, which is
@@ -133,7 +133,7 @@ class Answers(WithCriteria):
     def sample_posterior(
         self, X: Any, n_samples: int = 100, *, n_between: int = 10, random_state: Any = None
     ) -> np.ndarray:
-        """Draws of the hidden variables of each row by Markov chains, which have the exact posterior as their limit.
+        """Draw the hidden variables of each row by Markov chains, which have the exact posterior as their limit.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Answers(WithCriteria):
         return np.concatenate(list(self._map_engine(function, self._open(X, reset=False), seed)))
 
     def morph(self, x_a: Any, x_b: Any, n_steps: int = 8) -> Morph:
-        """The way from one row to another through the space of the hidden variables.
+        """Go from one row to another through the space of the hidden variables.
 
         It starts and ends at the posterior means of the two rows, whose bits need not be quite the rows themselves.
 
@@ -198,7 +198,7 @@ class Answers(WithCriteria):
         return along(y, ends, n_steps, self.components_, self.thresholds_, self.means_, covariance)
 
     def n_states(self) -> int:
-        """How many rows can occur without noise: cells of as many hyperplanes as there are columns.
+        """Count the rows that can occur without noise: cells of as many hyperplanes as there are columns.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class Answers(WithCriteria):
         return cells.n_cells(distinct, int(np.sum(np.any(weights != 0, 0))), bool(self.bias))
 
     def rotate(self, method: str = "varimax") -> Rotation:
-        """Components in rotated coordinates; the fitted model stays as it is.
+        """Return the components in rotated coordinates; the fitted model stays as it is.
 
         Parameters
         ----------

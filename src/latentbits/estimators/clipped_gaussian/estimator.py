@@ -28,7 +28,7 @@ from latentbits.estimators.precision import DOUBLE
 from latentbits.models.clipped_gaussian import em, learning, model, tetrachoric, wide
 from latentbits.models.clipped_gaussian.learning import Recipe
 from latentbits.models.clipped_gaussian.params import Params
-from latentbits.models.clipped_gaussian.tuning import MOST_KEPT_COLUMNS, PACKED_ROWS_BYTES
+from latentbits.models.clipped_gaussian.tuning import MOST_KEPT_COLUMNS
 
 __all__ = ["ClippedGaussian"]
 
@@ -54,8 +54,8 @@ class ClippedGaussian(Answers):
     bias : bool, default=True
         Whether columns have biases phi; without, as in eqs. 3 and 7 of the paper, all means are taken to be 1/2.
     correction : float, default=0.5
-        Where a cell of a pair's 2 x 2 table is empty, it is taken to hold so many rows, margins kept, but no more than
-        would make the bits independent.  Without (0), the correlation of such a pair is +1 or -1.
+        Where a cell of a pair's 2 x 2 table is empty, it is taken to hold this many rows, margins kept, and at most
+        what makes the bits independent.  Without (0), the correlation of such a pair is +1 or -1.
     extraction : {"auto", "components", "factors"}, default="auto"
         "components" takes the principal components of the correlation matrix, as the paper does.  "factors" is factor
         analysis (minres): weights that reproduce the correlations and not the variances.  Below some tens of columns
@@ -104,21 +104,21 @@ class ClippedGaussian(Answers):
         columns, and beyond where `repair` or an `n_components` that is no number needs them.  Without them learning
         takes far less memory and time, and there are no standard errors: `correlation_`, `binary_correlation_`,
         `correlation_error_`, `undetermined_` and `corrected_` are None, `eigenvalues_` and `binary_eigenvalues_` the
-        first few, `negative_share_` is NaN, and `history_` of "moments" has nothing.  What would not fit into
+        first few, `negative_share_` is NaN, and `history_` of "moments" has nothing.  A table that would not fit into
         memory either way is refused before the rows are read.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_columns)
         Weights, W.T; the longest first, each with a sum that is not negative.  Components are eigenvectors of
-        `correlation_` times the roots of their eigenvalues.  Those of "likelihood" are orthogonal to each other.
+        `correlation_` times the roots of their eigenvalues.  With "likelihood" they are orthogonal to each other.
     thresholds_ : ndarray of shape (n_columns,)
         phi of eq. 9, ``sqrt(2 C_ii) erfinv(<s_i>)``: a bit is 1 where ``phi + x > 0``.  C_ii is the variance of x: 1
         with ``noise="unique"``, that of W y without.  "likelihood" learns them along with the weights.
     noise_variance_ : ndarray of shape (n_columns,)
         Uniquenesses: what W leaves over of a variance of 1.  0 without noise.  With factors at least 0.005; where that
-        bound holds (a Heywood case) a warning names the columns.  With components, which take part of the noise for
-        their own, at least 0.1: the weights of a column that would leave less are shortened.
+        bound holds (a Heywood case) a warning names the columns.  With components, which take in part of
+        the noise, at least 0.1: the weights of a column that would leave less are shortened.
     communalities_ : ndarray of shape (n_columns,)
         Sums of squares of the weights: with noise, what the hidden variables explain of a variance of 1.
     means_ : ndarray of shape (n_columns,)
@@ -132,7 +132,7 @@ class ClippedGaussian(Answers):
         Their standard errors, by the delta method; NaN where there is none: undetermined pairs, and correlations of +1
         and -1 that have not been corrected.
     undetermined_ : ndarray of bool of shape (n_columns, n_columns)
-        Pairs whose correlation the data cannot tell: never seen together, constant, or with means so extreme that
+        Pairs whose correlation the data leave open: never seen together, constant, or with means so extreme that
         every correlation gives the same table.
     corrected_ : ndarray of bool of shape (n_columns, n_columns)
         Pairs with an empty cell, to which `correction` applied.
@@ -177,13 +177,13 @@ class ClippedGaussian(Answers):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Answers._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"positive", "parallel"})],
-        "noise": [StrOptions(set(model.NOISES))],
+        "noise": [StrOptions(set(model.CHOICES["noise"]))],
         "bias": ["boolean"],
         "correction": [Interval(Real, 0, 1, closed="left")],
         "repair": ["boolean"],
-        "extraction": [StrOptions(set(model.EXTRACTIONS))],
-        "likelihood": [StrOptions(set(model.LIKELIHOODS))],
-        "learner": [StrOptions(set(model.LEARNERS))],
+        "extraction": [StrOptions(set(model.CHOICES["extraction"]))],
+        "likelihood": [StrOptions(set(model.CHOICES["likelihood"]))],
+        "learner": [StrOptions(set(model.CHOICES["learner"]))],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "keep_pairs": ["boolean", StrOptions({"auto"})],
     }
@@ -235,7 +235,7 @@ class ClippedGaussian(Answers):
 
     @classmethod
     def from_moments(cls, mean: Any, cov: Any, **params: Any) -> Self:
-        """A model of bits with given means and covariances, ready to sample from: the dichotomised Gaussian.
+        """Make a model of bits with given means and covariances, ready to sample from: the dichotomised Gaussian.
 
         Where the bits have a Gaussian behind them, ``from_moments(mean, cov).sample(n)`` has these moments exactly, but
         for chance.  Where they have not (see `negative_share_`), the nearest correlation matrix is taken instead.
@@ -247,7 +247,7 @@ class ClippedGaussian(Answers):
         cov : array-like of shape (n_columns, n_columns)
             Covariances of the bits as 0 and 1; the diagonal must be ``mean (1 - mean)``.
         **params
-            Hyper-parameters; ``n_components="positive", noise="none", repair=True`` unless told otherwise.
+            Hyper-parameters; ``n_components="positive", noise="none", repair=True`` where not given.
 
         Returns
         -------
@@ -304,17 +304,18 @@ class ClippedGaussian(Answers):
 
     def _model_for(self, engine: Engine) -> Model:
         d, recipe, rows = engine.n_features, self._recipe(), partial(_encoded, engine)
+        fewer = "leave columns out (those that are nearly constant first), or take another family, such as a mixture"
         if self._keeps(d):
             check_memory(
                 learning.whole_bytes(d),
                 f"learning a clipped Gaussian of {d} columns with all matrices of pairs",
-                f"{wide.FEWER_COLUMNS}; a number as n_components without repair or keep_pairs takes a thirtieth",
+                f"{fewer}; a number as n_components without repair or keep_pairs takes a thirtieth",
             )
             if self.n_components != "parallel":
                 return self._model()
             stages = learning.whole_stages(recipe, rows, engine.weights)
         else:
-            check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
+            check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", fewer)
             stages = learning.wide_stages(recipe, rows, engine.weights)
         climb = em.stages(recipe.n_components, recipe.bias, accelerate=True) if self._climbs else ()
         return self._model()._replace(stages=(*stages, *climb))
@@ -335,19 +336,16 @@ class ClippedGaussian(Answers):
         self._expose()
 
     def _keeps(self, n_columns: int) -> bool:
-        """Whether matrices of pairs are kept."""
-        needs = [
-            argument
-            for argument, given in (
-                ("repair=True", self.repair),
-                (f"n_components={self.n_components!r}", isinstance(self.n_components, str)),
-            )
-            if given
-        ]
+        """Tell whether matrices of pairs are kept."""
+        needs = f"n_components={self.n_components!r}" if isinstance(self.n_components, str) else None
+        needs = "repair=True" if self.repair else needs
         if self.keep_pairs == "auto":
-            return n_columns <= MOST_KEPT_COLUMNS or bool(needs)
+            return n_columns <= MOST_KEPT_COLUMNS or needs is not None
         if needs and not self.keep_pairs:
-            raise ValueError(f"keep_pairs=False does not go with {needs[0]}, which needs the correlations of all pairs")
+            raise ValueError(
+                f"keep_pairs=False does not go with {needs}, which needs the correlations of all pairs: leave one of "
+                "the two out"
+            )
         return bool(self.keep_pairs)
 
     def _dtype(self) -> np.dtype:
@@ -419,7 +417,7 @@ class ClippedGaussian(Answers):
 
 
 def _encoded(engine: Engine) -> Iterator[np.ndarray]:
-    """Give the rows of an engine, without padding."""
-    rows = 1 << max(6, (PACKED_ROWS_BYTES // engine.n_features).bit_length() - 1)
+    """Give the rows of an engine, without padding, in blocks of up to 64 MB of bytes."""
+    rows = 1 << max(6, (2**26 // engine.n_features).bit_length() - 1)
     for chunk in rechunk(engine.blocks(), Layout(rows, np.dtype(np.float32)), complete=True):
         yield np.asarray(chunk.values)[: chunk.n_rows]

@@ -1,18 +1,16 @@
-"""Words of warning: factors at their bounds, pairs that the data cannot tell, correlations that no Gaussian has."""
+"""Warnings: factors at their bounds, pairs that the data do not determine, correlations that no Gaussian has."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from latentbits.estimators.tables.refusals import at_column
-from latentbits.models.clipped_gaussian.learning import untold
+from latentbits.models.clipped_gaussian.learning import undetermined_words
 from latentbits.models.clipped_gaussian.params import Params
 from latentbits.models.clipped_gaussian.spectrum import lowest_by_chance
-from latentbits.models.clipped_gaussian.tuning import LEAST_UNIQUENESS, MISFIT_EIGENVALUE, MISFIT_SHARE
+from latentbits.models.clipped_gaussian.tuning import LEAST_UNIQUENESS
 
 __all__ = ["of_bounds", "of_pairs", "of_spectrum"]
-
-MOST_NAMED = 5  # columns
 
 
 def of_bounds(params: Params, names: np.ndarray | None, climbed: bool) -> str | None:
@@ -21,8 +19,8 @@ def of_bounds(params: Params, names: np.ndarray | None, climbed: bool) -> str | 
     found = np.flatnonzero(np.abs(communalities - (1 - LEAST_UNIQUENESS)) < 1e-9)
     if not len(found):
         return None
-    columns = ", ".join(at_column(int(i), names) for i in found[:MOST_NAMED])
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    columns = ", ".join(at_column(int(i), names) for i in found[:5])
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     fewer = "take fewer components (n_components), " if params.weights.shape[1] > 1 else ""
     fewer += "give a prior (weight_prior=3, say), " if climbed else ""
     return (
@@ -33,11 +31,11 @@ def of_bounds(params: Params, names: np.ndarray | None, climbed: bool) -> str | 
 
 
 def of_pairs(params: Params) -> str | None:
-    """Warn of pairs whose correlation the data cannot tell."""
+    """Warn of pairs whose correlation the data do not determine."""
     varying = np.flatnonzero(np.diag(params.correlation))
     pairs = np.triu_indices(len(varying), 1)
-    n_untold = int(np.sum(params.undetermined[np.ix_(varying, varying)][pairs]))
-    return untold(n_untold, len(pairs[0])) if n_untold else None
+    found = int(np.sum(params.undetermined[np.ix_(varying, varying)][pairs]))
+    return undetermined_words(found, len(pairs[0])) if found else None
 
 
 def of_spectrum(params: Params) -> str | None:
@@ -45,16 +43,16 @@ def of_spectrum(params: Params) -> str | None:
     correlation, error = np.asarray(params.correlation), np.asarray(params.error)
     lowest, chance = params.eigenvalues[-1], lowest_by_chance(correlation, error)
     share = float(params.negative_share)
-    if lowest < -max(MISFIT_EIGENVALUE, -2 * chance):
+    if lowest < -max(0.2, -2 * chance):
         why = (
             f"the smallest eigenvalue of the correlations is {lowest:.2f}, far below what chance would make it "
             f"({chance:.2f}). Constraints on whole rows (a fixed number of ones, say) do that"
         )
-    elif share > MISFIT_SHARE:
+    elif share > 0.1:
         empty = int(np.sum(np.triu(params.corrected)))
         why = (
             f"{share:.0%} of the spectrum of the correlations is negative, as chance would make it "
-            f"with so few rows, or so rare ones, for so many columns ({empty} pairs have an empty cell)"
+            f"with few rows, or rare ones, for the number of columns ({empty} pairs have an empty cell)"
         )
     else:
         return None

@@ -30,7 +30,7 @@ class Selection(eqx.Module):
 def linear_terms(
     match: Float[Array, "..."], norms: Float[Array, "..."], slope: Float[Array, ""], offset: Float[Array, ""]
 ) -> Float[Array, "..."]:
-    """l_h of `posterior.py`, which is linear in the match W y."""
+    """Compute l_h of `posterior.py`, which is linear in the match W y."""
     return slope * (match - 0.5 * norms) + offset
 
 
@@ -42,13 +42,14 @@ def select(
     k: int,
     axis: int,
 ) -> Selection:
-    """The k causes of highest score in each row.
+    """Select the k causes of highest score in each row.
 
     The highest k are among the k groups of causes with the highest maxima, so that most are looked at but once.
     """
     n = match.shape[axis]
     number = jnp.expand_dims(jnp.arange(n, dtype=jnp.int32), 1 - axis)
     rank = ranks(match, norms, number, n)
+    # the best of the best groups
     size = max(math.isqrt(n // k), 1)
     n_groups = -(-n // size)
     if n_groups > k:
@@ -61,6 +62,7 @@ def select(
         found = _descending(jnp.take_along_axis(padded, members, axis), k, axis)
     else:
         found = _descending(rank, k, axis)
+    # the other causes, each active alone
     outside = rank < jax.lax.slice_in_dim(found, k - 1, k, axis=axis)
     lone = jnp.where(outside, linear_terms(match, norms, slope, offset), -jnp.inf)
     top = jnp.max(lone, axis, keepdims=True)
@@ -70,11 +72,11 @@ def select(
 def ranks(
     match: Float[Array, "..."], norms: Float[Array, "..."], number: Int[Array, "..."], n: int
 ) -> Int[Array, "..."]:
-    """Integers in the order of the score; their lowest bits tell the cause, so that a maximum brings its place along.
+    """Rank causes by integers in the order of the score; their lowest bits hold the cause, so that a maximum finds it.
 
     Scores that agree in all but the lowest bits count as equal, which is as good: (5) is only a guess.
     """
-    # a component of norm 0 matches nothing: 0 / 0 would make it everybody's first candidate
+    # a component of norm 0 matches nothing: 0 / 0 would make it the first candidate of all rows
     score = jnp.where(norms > 0, match * jax.lax.rsqrt(jnp.where(norms > 0, norms, 1)), -jnp.inf)
     integer = jnp.int64 if score.dtype == jnp.float64 else jnp.int32
     bits = jax.lax.bitcast_convert_type(score, integer)
@@ -83,7 +85,7 @@ def ranks(
 
 
 def number_of(rank: Int[Array, "..."], n: int) -> Int[Array, "..."]:
-    """The cause's number out of its rank."""
+    """Return the cause's number out of its rank."""
     return (_low_bits(n) - (rank & _low_bits(n))).astype(jnp.int32)
 
 
@@ -92,7 +94,7 @@ def _low_bits(n: int) -> int:
 
 
 def _descending(rank: Int[Array, "_ _"], k: int, axis: int) -> Int[Array, "_ _"]:
-    """The k largest of each row's different numbers."""
+    """Find the k largest of each row's different numbers."""
     found = [jnp.max(rank, axis, keepdims=True)]
     for _ in range(k - 1):
         found.append(jnp.max(jnp.where(rank < found[-1], rank, jnp.iinfo(rank.dtype).min), axis, keepdims=True))

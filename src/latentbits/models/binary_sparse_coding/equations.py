@@ -63,7 +63,7 @@ class Posterior(NamedTuple):
 
 
 def log_joint(y: np.ndarray, states: np.ndarray, theta: Theta) -> np.ndarray:
-    """Equation (1): log p(s, y) = log p(s | pi) + log p(y | s, W, sigma) of each state, (S,)."""
+    """Compute (1): log p(s, y) = log p(s | pi) + log p(y | s, W, sigma) of each state, (S,)."""
     W, sigma, pi = theta
     active = states.sum(1)
     log_prior = active * np.log(pi) + (states.shape[1] - active) * np.log(1 - pi)
@@ -72,14 +72,14 @@ def log_joint(y: np.ndarray, states: np.ndarray, theta: Theta) -> np.ndarray:
 
 
 def draw(theta: Theta, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Equation (1): data points (n, D), and the states that made them (n, H)."""
+    """Draw from (1): data points (n, D), and the states that made them (n, H)."""
     W, sigma, pi = theta
     states = (rng.random((n, W.shape[1])) < pi).astype(float)
     return states @ W.T + sigma * rng.normal(size=(n, len(W))), states
 
 
 def free_energy(Y: np.ndarray, q: Sequence[Posterior], theta: Theta) -> float:
-    """Equation (2), where H(q) is the sum of the entropies of all q_n.
+    """Compute (2), where H(q) is the sum of the entropies of all q_n.
 
     With the parameters that q was made with, it is the sum of the log denominators of (3): the logarithm of each
     q_n(s) is log p(s, y_n) less that denominator, so that all else cancels.
@@ -92,7 +92,7 @@ def free_energy(Y: np.ndarray, q: Sequence[Posterior], theta: Theta) -> float:
 
 
 def posterior(y: np.ndarray, states: np.ndarray, theta: Theta) -> Posterior:
-    """Equation (3): p(s, y) over its sum, on all states (left of the sign), or on K_n alone (right of it)."""
+    """Compute (3): p(s, y) over its sum, on all states (left of the sign), or on K_n alone (right of it)."""
     logs = log_joint(y, states, theta)
     top = logs.max()
     log_evidence = top + np.log(np.exp(logs - top).sum())
@@ -105,7 +105,7 @@ def all_states(H: int) -> np.ndarray:
 
 
 def truncated_states(H: int, chosen: Sequence[int] | np.ndarray, gamma: int) -> np.ndarray:
-    """Equation (4): K_n, the states of at most gamma of the `chosen` causes I, and all states of a single cause."""
+    """List (4): K_n, the states of at most gamma of the `chosen` causes I, and all states of a single cause."""
     sets = {frozenset(map(int, some)) for k in range(gamma + 1) for some in combinations(chosen, k)}
     sets |= {frozenset([h]) for h in range(H)}
     states = np.zeros((len(sets), H))
@@ -115,24 +115,24 @@ def truncated_states(H: int, chosen: Sequence[int] | np.ndarray, gamma: int) -> 
 
 
 def selection(y: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Equation (5): S_h(y) = W_h^T y / |W_h|, (H,); a W_h of length 0, of which (5) says nothing, comes last."""
+    """Compute (5): S_h(y) = W_h^T y / |W_h|, (H,); a W_h of length 0, of which (5) says nothing, comes last."""
     lengths = np.sqrt((W**2).sum(0))
     return np.array([W[:, h] @ y / lengths[h] if lengths[h] > 0 else -np.inf for h in range(W.shape[1])])
 
 
 def candidates(y: np.ndarray, W: np.ndarray, n: int) -> np.ndarray:
-    """Below equation (4): the index set I of the H' = n largest values of (5)."""
+    """Choose the index set I below (4): the H' = n largest values of (5)."""
     return np.sort(np.argsort(-selection(y, W), kind="stable")[:n])
 
 
 def new_W(Y: np.ndarray, q: Sequence[Posterior]) -> np.ndarray:
-    """Equation (6), over the data points of M that are given."""
+    """Compute (6), over the data points of M that are given."""
     products = sum(np.outer(y, one.mean) for y, one in zip(Y, q, strict=True))
     return np.linalg.solve(sum(one.second for one in q), np.transpose(products)).T  # <s s^T> is symmetric
 
 
 def new_sigma(Y: np.ndarray, q: Sequence[Posterior], W: np.ndarray) -> float:
-    """Equation (7), over the data points of M that are given.
+    """Compute (7), over the data points of M that are given.
 
     The paper prints W here and W^new in (6), so that W is the one before the step.  The derivative of (2) with respect
     to sigma is 0 where sigma^2 = sum_n <|y_n - W s|^2> / (|M| D) with the W that (2) is taken at; together with (6)
@@ -148,7 +148,7 @@ def new_sigma(Y: np.ndarray, q: Sequence[Posterior], W: np.ndarray) -> float:
 
 
 def new_pi(q: Sequence[Posterior], pi: float, gamma: int) -> float:
-    """Equation (8), over the data points of M that are given.
+    """Compute (8), over the data points of M that are given.
 
     B(pi) / A(pi) is the mean number of active causes among states of at most gamma, so that A(pi) pi / B(pi) makes of
     a truncated mean what pi would be without truncation.  With gamma = H it is 1 / H.
@@ -159,22 +159,22 @@ def new_pi(q: Sequence[Posterior], pi: float, gamma: int) -> float:
 
 
 def A(pi: float, H: int, gamma: int) -> float:
-    """Below equation (8): the probability that at most gamma causes are active."""
+    """Compute A below (8): the probability that at most gamma causes are active."""
     return sum(comb(H, k) * pi**k * (1 - pi) ** (H - k) for k in range(gamma + 1))
 
 
 def B(pi: float, H: int, gamma: int) -> float:
-    """Below equation (8): the mean number of active causes, over states of at most gamma."""
+    """Compute B below (8): the mean number of active causes, over states of at most gamma."""
     return sum(k * comb(H, k) * pi**k * (1 - pi) ** (H - k) for k in range(gamma + 1))
 
 
 def n_cut(N: int, pi: float, H: int, gamma: int) -> float:
-    """Below equation (7): N^cut, the number of data points expected to have at most gamma active causes."""
+    """Compute N^cut below (7): the number of data points expected to have at most gamma active causes."""
     return N * A(pi, H, gamma)
 
 
 def best_rows(q: Sequence[Posterior], n: int) -> np.ndarray:
-    """Below equation (7): the set M of the n data points with the largest denominators of (3)."""
+    """Choose the set M below (7): the n data points with the largest denominators of (3)."""
     return np.argsort([-one.log_evidence for one in q], kind="stable")[:n]
 
 

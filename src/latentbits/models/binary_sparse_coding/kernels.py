@@ -1,6 +1,6 @@
 """Kernels for NVIDIA's GPUs: the selection of candidates and the sum over states, each in one reading of its rows.
 
-What XLA makes of the same reads and writes arrays of rows x causes or rows x states a dozen times.
+The programs that XLA makes of the same read and write arrays of rows x causes or rows x states a dozen times.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Int
 
 from latentbits.models.binary_sparse_coding.candidates import Selection, linear_terms, number_of, ranks
+from latentbits.models.binary_sparse_coding.tuning import ROWS_PER_TILE, STATES_PER_TILE
 
-__all__ = ["WIDEST", "select", "sum_states", "usable"]
-
-ROWS, STATES = 64, 128  # of a tile of the sum over states
-WIDEST = 128  # more features of a state, and 1, would not fit
-LEAST = jnp.iinfo(jnp.int32).min
+__all__ = ["select", "sum_states", "usable"]
 
 
 @cache
 def usable() -> bool:
-    """Whether the GPU has what the kernels need: tensor cores for bfloat16."""
+    """Tell whether the GPU has what the kernels need: tensor cores for bfloat16."""
     device = jax.devices()[0]
     nvidia = device.platform == "gpu" and device.device_kind.startswith("NVIDIA")
     return nvidia and float(device.compute_capability) >= 8
@@ -40,22 +37,22 @@ def select(
     k: int,
     interpret: bool = False,
 ) -> Selection:
-    """As `candidates.select`: a row is held in registers until its k best are found, one after the other."""
+    """Select like `candidates.select`: a row is held in registers until its k best are found, one after the other."""
     n_rows, n = match.shape
-    width, n_places = _power_of_two(n), _power_of_two(k)
+    width, n_places, least = _power_of_two(n), _power_of_two(k), jnp.iinfo(jnp.int32).min
 
     def kernel(match_ref: Any, norms_ref: Any, line_ref: Any, found_ref: Any, top_ref: Any, total_ref: Any) -> None:
         row, number = pallas.program_id(0), jnp.arange(width)
         real = number < n
         mine = triton.load(match_ref.at[row, pallas.ds(0, width)], mask=real, other=0.0)
         norm = triton.load(norms_ref.at[row % len(norms), pallas.ds(0, width)], mask=real, other=0.0)
-        rank = jnp.where(real, ranks(mine, norm, number, n), LEAST)
+        rank = jnp.where(real, ranks(mine, norm, number, n), least)
         found = jnp.zeros(n_places, jnp.int32)
         for place in range(k):
             best = jnp.max(rank)
             found = jnp.where(jnp.arange(n_places) == place, best, found)
-            rank = jnp.where(rank < best, rank, LEAST)
-        lone = jnp.where(rank > LEAST, linear_terms(mine, norm, line_ref[0], line_ref[1]), -jnp.inf)
+            rank = jnp.where(rank < best, rank, least)
+        lone = jnp.where(rank > least, linear_terms(mine, norm, line_ref[0], line_ref[1]), -jnp.inf)
         top = jnp.max(lone)
         found_ref[row, :] = number_of(found, n)
         top_ref[row] = top
@@ -75,41 +72,41 @@ def select(
 def sum_states(
     features: np.ndarray, x: Float[Array, "rows features"], interpret: bool = False
 ) -> tuple[Float[Array, "rows 1"], Float[Array, "rows more"]]:
-    """Highest energy x f, and sum of the features f and of 1 over states, with weights e^(energy - highest).
+    """Find the highest energy x f, and sum the features f and 1 over states, with weights e^(energy - highest).
 
     Tile by tile of the states, with what was summed so far scaled down when a higher energy is found.  The empty state
     has energy 0, so that energies of 0 can fill a tile, and 0 is where the highest starts from.
     """
     n_rows, n = x.shape
     width = max(_power_of_two(n + 1), 16)
-    table = np.zeros((-(-len(features) // STATES) * STATES, width))
+    table = np.zeros((-(-len(features) // STATES_PER_TILE) * STATES_PER_TILE, width))
     table[: len(features), : n + 1] = np.pad(features, ((0, 0), (0, 1)), constant_values=1)
-    padded = jnp.pad(x, ((0, -n_rows % ROWS), (0, width - n)))
+    padded = jnp.pad(x, ((0, -n_rows % ROWS_PER_TILE), (0, width - n)))
 
     def kernel(x_ref: Any, table_ref: Any, top_ref: Any, sums_ref: Any) -> None:
         mine = x_ref[...]
 
         def tile(i: Int[Array, ""], so_far: tuple[Array, Array]) -> tuple[Array, Array]:
             top, sums = so_far
-            states = table_ref[pallas.ds(i * STATES, STATES), :]
+            states = table_ref[pallas.ds(i * STATES_PER_TILE, STATES_PER_TILE), :]
             energy = _exact_product(mine, states, 1)
             higher = jnp.maximum(top, jnp.max(energy, 1))
             weight = jnp.exp(energy - higher[:, None])
             return higher, sums * jnp.exp(top - higher)[:, None] + _exact_product(weight, states, 0)
 
-        start = jnp.zeros(ROWS, jnp.float32), jnp.zeros((ROWS, width), jnp.float32)
-        top_ref[...], sums_ref[...] = jax.lax.fori_loop(0, len(table) // STATES, tile, start)
+        start = jnp.zeros(ROWS_PER_TILE, jnp.float32), jnp.zeros((ROWS_PER_TILE, width), jnp.float32)
+        top_ref[...], sums_ref[...] = jax.lax.fori_loop(0, len(table) // STATES_PER_TILE, tile, start)
 
-    block = pallas.BlockSpec((ROWS, width), lambda i: (i, 0))
+    block = pallas.BlockSpec((ROWS_PER_TILE, width), lambda i: (i, 0))
     top, sums = pallas.pallas_call(
         kernel,
         out_shape=(
             jax.ShapeDtypeStruct((len(padded),), jnp.float32),
             jax.ShapeDtypeStruct(padded.shape, jnp.float32),
         ),
-        grid=(len(padded) // ROWS,),
+        grid=(len(padded) // ROWS_PER_TILE,),
         in_specs=[block, pallas.BlockSpec(table.shape, lambda i: (0, 0))],
-        out_specs=(pallas.BlockSpec((ROWS,), lambda i: (i,)), block),
+        out_specs=(pallas.BlockSpec((ROWS_PER_TILE,), lambda i: (i,)), block),
         compiler_params=triton.CompilerParams(num_warps=4, num_stages=2),
         interpret=interpret,
     )(padded, jnp.asarray(table, jnp.bfloat16))
@@ -117,7 +114,7 @@ def sum_states(
 
 
 def _exact_product(x: Float[Array, "rows k"], table: Array, axis: int) -> Float[Array, "rows m"]:
-    """x times a table of 0 and 1 over its `axis`: three bfloat16 hold a float32, and their products are exact."""
+    """Multiply x by a table of 0 and 1 over its `axis`: three bfloat16 hold a float32, and their products are exact."""
     products = []
     for _ in range(3):
         bits = jax.lax.bitcast_convert_type(x, jnp.int32)

@@ -22,6 +22,7 @@ from latentbits.models.binary_sparse_coding.recipes import Recipe
 from latentbits.models.binary_sparse_coding.settling import at_rest
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
 from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
+from latentbits.models.binary_sparse_coding.tuning import MANY_STARTS_CELLS, STARTS_AT_ONCE, STARTS_AT_ONCE_CELLS
 
 if TYPE_CHECKING:
     from latentbits.engines.fit import FitResult
@@ -29,15 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Learned", "Means", "Plan", "Rows", "best_start", "finish"]
 
-SETTLING, LEAST_SETTLING = 10, 300  # times `max_iter`, and in any case: the most passes of exact EM
-FEWEST_STARTS, MOST_STARTS = 2, 16
-SMALL_TABLE = 2**23  # rows x columns x causes up to which there may be more starts than the fewest
-SIDE_BY_SIDE, SMALLER_TABLE = 8, 2**21  # starts learned from at a time, and rows x columns x causes up to which
-SAME = 0.01  # nats per row by which two fits differ that have found the same
-
 
 class Plan(NamedTuple):
-    """What was asked for: sizes, the recipe and its iterations, starts, and options of `model`."""
+    """The wishes of a caller: sizes, the recipe and its iterations, starts, and options of `model`."""
 
     sizes: Sizes
     recipe: Recipe
@@ -75,14 +70,14 @@ class Plan(NamedTuple):
         """Return the most starts of a table, by its rows x columns x causes."""
         if self.n_init is not None:
             return self.n_init
-        return MOST_STARTS if cells <= SMALL_TABLE else FEWEST_STARTS
+        return 16 if cells <= MANY_STARTS_CELLS else 2
 
     def at_a_time(self, cells: float) -> int:
         """Return how many starts are learned from together: with few rows several take little longer than one."""
-        if cells > SMALLER_TABLE or jax.default_backend() != "cpu":
+        if cells > STARTS_AT_ONCE_CELLS or jax.default_backend() != "cpu":
             return 1
         most = self.most_starts(cells)
-        return max(n for n in range(1, SIDE_BY_SIDE + 1) if most % n == 0)  # rounds of one size, and one compilation
+        return max(n for n in range(1, STARTS_AT_ONCE + 1) if most % n == 0)  # rounds of one size, and one compilation
 
     def _warmed(self, cut: tuple[int, int] | None) -> Recipe:
         return self.recipe._replace(cut=cut, temperature=1.0, init_noise="rms")
@@ -101,7 +96,7 @@ class Plan(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is known of the rows: their number, rows x columns x causes, their weights, and a random sample."""
+    """Facts about the rows: their number, rows x columns x causes, their weights, and a random sample."""
 
     n: float
     cells: float
@@ -165,6 +160,7 @@ def best_start(plan: Plan, rows: Rows, means: Means, key: Key[Array, ""], max_ti
                 raise
             best = best._replace(reason=Stop.INTERRUPTED)
             break
+        # keep the best; several starts were learned from at once
         spent += found.seconds
         if found.reason.cut_short:
             best = _best_so_far(found) if best is None else best._replace(reason=found.reason)
@@ -181,8 +177,8 @@ def best_start(plan: Plan, rows: Rows, means: Means, key: Key[Array, ""], max_ti
 
 
 def found_often(values: list[float], often: int) -> bool:
-    """Tell whether the best was found by at least `often` fits."""
-    return bool(values) and sum(value > max(values) - SAME for value in values) >= often
+    """Tell whether the best was found by at least `often` fits, up to 0.01 nats a row."""
+    return bool(values) and sum(value > max(values) - 0.01 for value in values) >= often
 
 
 def _value(plan: Plan, rows: Rows, means: Means, size: Size, params: Params) -> float:
@@ -220,7 +216,7 @@ def _separate(params: PyTree) -> list[Params]:
 
 
 def _course(history: tuple[Record, ...], number: int) -> tuple[Record, ...]:
-    """The records of one of several starts: the next one has what a start had reached; the last has its own."""
+    """Return the records of one of several starts: the next one has what a start had reached; the last has its own."""
     values = [*(record.watched["values"][number] for record in history[1:]), history[-1].objective]
     return tuple(
         record._replace(
@@ -248,7 +244,7 @@ def finish(plan: Plan, rows: Rows, means: Means, result: FitResult, key_of: Call
             break
         learned = _further(means, learned, size, plan.grown(size), key_of(f"grow to {size}"), plan.n_iter_grown)
     if learned.result.reason == Stop.COMPLETED and settles:
-        most = max(SETTLING * plan.n_iter, LEAST_SETTLING)
+        most = max(10 * plan.n_iter, 300)
         learned = _further(means, learned, plan.sizes.every, plan.settler(), key_of("settle"), most)
     loss = _loss(plan, rows, means, learned)
     params = eqx.tree_at(lambda p: p.truncation_loss, learned.result.params, np.asarray(loss))

@@ -11,12 +11,9 @@ from jaxtyping import Array, Bool, Float
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.selection import correction
 from latentbits.models.binary_sparse_coding.statistics import Stats
+from latentbits.models.binary_sparse_coding.tuning import LEAST_PRIOR, LEAST_USED_ROWS
 
-__all__ = ["NOWHERE", "RAREST", "UNUSED", "Maximum", "maximum", "noise_about"]
-
-RAREST = 1e-8  # pi stays this far from 0 and 1
-UNUSED = 0.5  # a cause that is expected in fewer rows than this is not used, and begins anew
-NOWHERE = 1e-20  # and in fewer than this it has nothing to learn from
+__all__ = ["Maximum", "maximum", "noise_about"]
 
 
 class Maximum(NamedTuple):
@@ -33,10 +30,10 @@ def maximum(
     stats: Stats,
     max_active: int,
     quietest: float | Float[Array, ""],
-    fewest: float = UNUSED,
+    fewest: float = LEAST_USED_ROWS,
     about_old: bool = False,
 ) -> Maximum:
-    """Where the expected log-probability of rows and states is highest.
+    """Find where the expected log-probability of rows and states is highest.
 
     Parameters
     ----------
@@ -54,14 +51,14 @@ def maximum(
     W, used = _components(params, stats, fewest)
     sigma = noise_about(params.components if about_old else W, params, stats, quietest)
     active = stats.s.sum() / stats.used
-    prior = jnp.clip(correction(params.prior, len(W), max_active) * active, RAREST, 1 - RAREST)
+    prior = jnp.clip(correction(params.prior, len(W), max_active) * active, LEAST_PRIOR, 1 - LEAST_PRIOR)
     return Maximum(W, sigma, prior, used)
 
 
 def noise_about(
     W: Float[Array, "causes columns"], params: Params, stats: Stats, quietest: float | Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Eq. (7): sigma with components W, by expectations that were made with `params`."""
+    """Compute sigma with components W by (7), from expectations that were made with `params`."""
     squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
     residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * _second_moments(stats))
     n_entries = stats.used * W.shape[1]
@@ -70,14 +67,14 @@ def noise_about(
 
 
 def _second_moments(stats: Stats) -> Float[Array, "causes causes"]:
-    """sum_n <s s'>."""
+    """Compute sum_n <s s'>."""
     return stats.ss + stats.ss.T + jnp.diag(stats.s)
 
 
 def _components(
     params: Params, stats: Stats, fewest: float
 ) -> tuple[Float[Array, "causes columns"], Bool[Array, " causes"]]:
-    """Eq. (6), solved for the causes that are used; and which those are."""
+    """Solve (6) for the causes that are used; return which those are, too."""
     s, sy = stats.s, stats.sy
     used = s > fewest
     system = jnp.where(used[:, None] & used, _second_moments(stats), jnp.eye(len(s)))

@@ -36,28 +36,30 @@ from latentbits.core.model import (
     Summary,
 )
 from latentbits.core.tree import rounding
-from latentbits.models.binary_sparse_coding.maximisation import NOWHERE, RAREST, UNUSED, maximum, noise_about
+from latentbits.models.binary_sparse_coding.maximisation import maximum, noise_about
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.recipes import OURS, Recipe
-from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, first_drawn, renewed
-from latentbits.models.binary_sparse_coding.selection import (
-    FEWEST,
-    look_ahead,
-    share_within,
-)
+from latentbits.models.binary_sparse_coding.renewal import draw_rows, first_drawn, renewed
+from latentbits.models.binary_sparse_coding.selection import look_ahead, share_within
 from latentbits.models.binary_sparse_coding.settling import settle
-from latentbits.models.binary_sparse_coding.sizes import MOST_EXACT
 from latentbits.models.binary_sparse_coding.statistics import Stats
 from latentbits.models.binary_sparse_coding.statistics import e_step as statistics
+from latentbits.models.binary_sparse_coding.tuning import (
+    DRAWN_ROWS,
+    LEAST_LEARNABLE_ROWS,
+    LEAST_LEARNED_SHARE,
+    LEAST_NOISE_SHARE,
+    LEAST_PRIOR,
+    LEAST_USED_ROWS,
+    MOST_ENUMERATED_CAUSES,
+)
 
-__all__ = ["QUIETEST", "Params", "Posterior", "State", "Stats", "model", "rounding_share"]
-
-QUIETEST = 1e-4  # the noise stays above this part of the rows' root mean square: float32 has no more digits
+__all__ = ["Params", "Posterior", "State", "Stats", "model", "rounding_share"]
 
 
 class State(eqx.Module):
-    """What a pass hands to the next: which rows to use, and where the histogram of the evidence lies."""
+    """The state that a pass hands to the next: which rows to use, and where the histogram of the evidence lies."""
 
     threshold: Float[Array, ""]
     centre: Float[Array, ""]
@@ -75,7 +77,7 @@ class Posterior(eqx.Module):
 
 def _start(params: Params) -> State:
     anywhere = jnp.asarray(jnp.inf)
-    return State(-anywhere, jnp.asarray(0.0), anywhere, jnp.arange(N_DRAWN, dtype=jnp.int32), jnp.asarray(False))
+    return State(-anywhere, jnp.asarray(0.0), anywhere, jnp.arange(DRAWN_ROWS, dtype=jnp.int32), jnp.asarray(False))
 
 
 def _shared(params: Params, state: State | None, coldness: Array, progress: Progress | None = None) -> Shared:
@@ -99,7 +101,7 @@ def _shared(params: Params, state: State | None, coldness: Array, progress: Prog
 
 
 def _at_rest(params: Params, state: object, progress: Progress | None) -> Shared:
-    """What a pass over all rows at temperature 1 shares."""
+    """Compute what a pass over all rows at temperature 1 shares."""
     return _shared(params, None, jnp.asarray(1.0))
 
 
@@ -108,7 +110,7 @@ def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]
 
 
 def rounding_share(n_columns: int, dtype: np.dtype) -> float:
-    """Error of a log-density as a part of |y|^2 / sigma^2, which is taken off and mostly comes back.
+    """Return the error of a log-density as a part of |y|^2 / sigma^2, which is taken off and mostly comes back.
 
     Measured from 25 to 1500 columns, with 1 to 10^4 times more signal than noise: the root mean square over rows is 0.2
     to 0.9 of it.
@@ -138,8 +140,7 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
 
 
 class Beginning(eqx.Module):
-    """Numbers that learning begins with: standard deviation of what is random, as a part of the root mean square of the
-    rows and beside that, and pi H."""
+    """Numbers that learning begins with: deviation of noise, as a part of the rows' rms and added to that, and pi H."""
 
     share: float
     scale: float
@@ -188,8 +189,8 @@ def _begin(n_causes: int, init: str, init_noise: str) -> Callable[..., Params]:
         else:
             drawn = jax.random.choice(key, summary.sample.shape[0], (n_causes,), replace=n_causes > 1024)
             W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + noise
-        W = jnp.where(summary.observed > 0, W, 0)  # of a column that nobody has seen nothing is known
-        prior = jnp.clip(jnp.asarray(settings.sparseness / n_causes), RAREST, 1 - RAREST)
+        W = jnp.where(summary.observed > 0, W, 0)  # nothing is known of a column that was never observed
+        prior = jnp.clip(jnp.asarray(settings.sparseness / n_causes), LEAST_PRIOR, 1 - LEAST_PRIOR)
         return Params(W, noise_std, prior, jnp.asarray(0.0), jnp.asarray(0.0))
 
     return begin
@@ -227,18 +228,18 @@ def _learning(
         return _shared(params, state, 1 / (course.temperature + (1 - course.temperature) * way), progress)
 
     def learned_share(course: Course, prior: Array, iteration: Array) -> Array:
-        """|M| / N in this iteration: all, on the way to N_cut, or N_cut."""
+        """Return |M| / N in this iteration: all, on the way to N_cut, or N_cut."""
         if course.first is None or max_active == n_causes:
             return jnp.asarray(1.0)
         way = jnp.clip((iteration - course.first + 1) / course.n_between, 0, 1)
-        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), FEWEST) - 1) * way
+        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), LEAST_LEARNED_SHARE) - 1) * way
 
     def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         return statistics(states, params, shared, batch, precision), None
 
     def learn(course: Course, params: Params, stats: Stats, progress: Progress) -> Params:
-        """The M-step, and what is added to it."""
-        fewest = UNUSED if renew else NOWHERE
+        """Make the M-step, and add noise."""
+        fewest = LEAST_USED_ROWS if renew else LEAST_LEARNABLE_ROWS
         W, sigma, prior, used = maximum(params, stats, max_active, course.quietest, fewest, noise_about_old)
         late = progress.iteration // passes >= 0.9 * course.n_iter
         scale = jnp.where(late, 0, course.share * sigma) + course.noise
@@ -252,7 +253,7 @@ def _learning(
         course: Course, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[State, Params]:
         # after a leap of the parameters the threshold of the pass before may leave too few rows to learn from
-        ready = stats.used >= FEWEST / 2 * stats.n_rows
+        ready = stats.used >= LEAST_LEARNED_SHARE / 2 * stats.n_rows
         if exact_ranking:  # every other pass learns
             ready, ahead = ready & state.ranked, progress.iteration // 2
         else:
@@ -263,8 +264,10 @@ def _learning(
             ready = ready & ~is_first
             about = noise_about(params.components, params, stats, course.quietest)
             before = eqx.tree_at(lambda p: p.noise_std, params, jnp.where(is_first, about, params.noise_std))
+        # the M-step, where enough rows were learned from
         new = learn(course, params, stats, progress)
         learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), new, before)
+        # the rows of the next pass
         share = learned_share(course, learned.prior, ahead)
         mean = stats.scores.sum() / stats.n_rows
         variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
@@ -285,7 +288,7 @@ class _Uses(NamedTuple):
 
 @cache
 def _uses(n_causes: int, max_active: int, n_candidates: int) -> _Uses:
-    """The functions of a model that is known."""
+    """Make the functions of a model that is known."""
     states = state_table(n_candidates, max_active)
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
@@ -323,10 +326,10 @@ def model(
     n_iter: int = 60,
     keep_components: bool = False,
     precision: str = "highest",
-    quietest: float = QUIETEST,
+    quietest: float = LEAST_NOISE_SHARE,
     settling: bool = False,
 ) -> Model:
-    """Binary sparse coding.
+    """Make the record of binary sparse coding.
 
     Parameters
     ----------
@@ -358,7 +361,7 @@ def model(
         recipe.noise_about == "old",
     )
     # over all states of a row, where these are few: the same functions, however it was learned
-    uses = _uses(*(n_causes,) * 3) if n_causes <= MOST_EXACT else _uses(n_causes, max_active, n_candidates)
+    uses = _uses(*(n_causes,) * 3) if n_causes <= MOST_ENUMERATED_CAUSES else _uses(n_causes, max_active, n_candidates)
     beginning = Beginning(
         share=(1 / 3 if recipe.init == "random" else 1 / 20) if recipe.init_scale is None else 0.0,
         scale=recipe.init_scale or 0.0,

@@ -9,7 +9,7 @@ A state's log-probability is a quadratic form in its bits.  With G = W W', a = W
 so s W is never formed: the energies of all states of all rows of a chunk are one product of a constant table of states
 with the linear and pair terms of each row's candidates, and the expectations (3) are one product back.
 
-Missing entries leave the likelihood: a, |y|^2 and G are then sums over what the row shows, and G is the row's own.
+Missing entries leave the likelihood: a, |y|^2 and G are then sums over what the row shows, and each row has a G.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from latentbits.core.batch import Batch
 from latentbits.core.states import sparse_states
 from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.candidates import linear_terms, select
+from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS, MOST_KERNEL_FEATURES
 
 __all__ = [
     "ON_CPU",
@@ -44,8 +45,6 @@ __all__ = [
     "terms",
 ]
 
-BLOCK = 64  # rows whose candidates' components are gathered at a time, where pixels are missing
-
 
 class Params(eqx.Module):
     """W -> components, sigma -> noise_std, pi -> prior.
@@ -62,7 +61,7 @@ class Params(eqx.Module):
 
 
 class Shared(eqx.Module):
-    """What the rows of a pass share.
+    """Numbers that the rows of a pass share.
 
     `threshold`, `centre` and `width` are for the selection of rows (`selection.py`), `drawn` is for `renewal.py`.
     """
@@ -100,7 +99,7 @@ class States(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How a device goes about it; results are the same but for rounding.
+    """The way in which a device goes about it; results are the same but for rounding.
 
     Attributes
     ----------
@@ -138,7 +137,7 @@ class AllStates(eqx.Module):
     total: Float[Array, " rows"]
 
     def pair_sums(self, use: Float[Array, " rows"]) -> Float[Array, "causes causes"]:
-        """sum_n use <s_i s_j> of i < j: rows are summed over first, so that none needs <s_i s_j> of its own."""
+        """Compute sum_n use <s_i s_j> of i < j: rows are summed over first, so that none needs <s_i s_j> itself."""
         by_state = self.weights @ (use / self.total)
         bits = jnp.asarray(all_states(len(by_state).bit_length() - 1), use.dtype)
         return jnp.triu(bits.T @ (by_state[:, None] * bits), 1)
@@ -161,7 +160,7 @@ class Terms(eqx.Module):
 
 @cache
 def state_table(n_candidates: int, max_active: int) -> States:
-    """All states of at most `max_active` of `n_candidates` causes."""
+    """List all states of at most `max_active` of `n_candidates` causes."""
     bits = sparse_states(n_candidates, max_active)
     first, second = (i.astype(np.int32) for i in np.triu_indices(n_candidates, 1))
     return States(bits, np.concatenate([bits, bits[:, first] & bits[:, second]], 1), first, second)
@@ -169,12 +168,12 @@ def state_table(n_candidates: int, max_active: int) -> States:
 
 @cache
 def all_states(n: int) -> np.ndarray:
-    """All states of n causes, in the order of binary numbers: the first causes change least."""
+    """List all states of n causes, in the order of binary numbers: the first causes change least."""
     return np.arange(2**n)[:, None] >> np.arange(n)[::-1] & 1
 
 
 def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Terms:
-    """The quadratic form whose exponential is p(s, y), with the candidates of eq. (5)."""
+    """Compute the quadratic form whose exponential is p(s, y), with the candidates of eq. (5)."""
     rows, axis = batch.values, way.axis
     match = _times(params.components, rows if axis else rows.T, way)
     if batch.observed is None:
@@ -183,6 +182,7 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
     else:
         norms = _times(jnp.square(params.components), batch.observed if axis else batch.observed.T, Way(axis))
         n_observed = batch.observed.sum(1)
+    # the linear terms, and the candidates
     base = shared.constant - n_observed * shared.column - 0.5 * shared.precision * jnp.sum(jnp.square(rows), 1)
     slope, offset = shared.coldness * shared.precision, shared.coldness * shared.logit
     linear = linear_terms(match, norms, slope, offset)
@@ -198,6 +198,7 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
             found = select(match, norms, slope, offset, n_candidates, axis)
         candidates, top, total = found.candidates, found.top, found.total
         chosen = jnp.take_along_axis(linear, candidates, axis)
+    # the pair terms of the candidates
     if batch.observed is None and n_candidates == n_causes:  # the same for all rows
         gram = jnp.expand_dims(shared.gram[states.first, states.second], 1 - axis)
         gram = jnp.broadcast_to(gram, (len(states.first), len(rows))[:: -1 if axis else 1])
@@ -210,25 +211,26 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
 
 
 def pair_numbers(candidates: Int[Array, "_ _"], n_causes: int, states: States, axis: int) -> Int[Array, "_ _"]:
-    """The place of each pair of candidates in a matrix of all causes, which is read row by row."""
+    """Return the place of each pair of candidates in a matrix of all causes, which is read row by row."""
     return jnp.take(candidates, states.first, axis) * n_causes + jnp.take(candidates, states.second, axis)
 
 
 def energies(states: States, t: Terms, axis: int = 0) -> Float[Array, "_ _"]:
-    """log p(s, y) - base(y) of the states over the candidates of each row."""
+    """Compute log p(s, y) - base(y) of the states over the candidates of each row."""
     return _times(jnp.asarray(states.features, t.base.dtype), jnp.concatenate([t.chosen, t.pairs], axis), Way(axis))
 
 
 def expectations(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Expectations:
-    """Truncated expectations of s and of pairs of candidates, and log sum_{s in K_n} p(s, y)."""
+    """Compute truncated expectations of s and of pairs of candidates, and log sum_{s in K_n} p(s, y)."""
     t, axis = terms(params, shared, batch, states, way), way.axis
     n_candidates, n_features = states.bits.shape[1], states.features.shape[1]
     if axis == 0 and batch.observed is None and len(states.bits) == 2 ** len(params.components):
         return _over_all_states(shared, t)
-    if way.cuda and n_features < kernels.WIDEST:
+    if way.cuda and n_features <= MOST_KERNEL_FEATURES:
         top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, t.pairs], 1))
     else:
         top, sums = _sum_states(states, t, axis)
+    # the states over the candidates, and those of one cause that is none
     highest = jnp.maximum(top, t.top)
     single, pairs, total = jnp.split(sums * jnp.exp(top - highest), [n_candidates, n_features], axis)
     total = total + t.total * jnp.exp(t.top - highest)
@@ -243,7 +245,7 @@ def expectations(params: Params, shared: Shared, batch: Batch, states: States, w
 
 
 def _sum_states(states: States, t: Terms, axis: int) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
-    """Highest energy, and sum of the features f and of 1 over states, with weights e^(energy - highest)."""
+    """Find the highest energy, and sum the features f and 1 over states, with weights e^(energy - highest)."""
     energy = energies(states, t, axis)
     top = jnp.max(energy, axis, keepdims=True)
     table = jnp.asarray(np.pad(states.features, ((0, 0), (0, 1)), constant_values=1), energy.dtype)
@@ -251,7 +253,7 @@ def _sum_states(states: States, t: Terms, axis: int) -> tuple[Float[Array, "_ _"
 
 
 def _over_all_states(shared: Shared, t: Terms) -> Expectations:
-    """Expectations where all rows have the same pair terms.
+    """Compute expectations where all rows have the same pair terms.
 
     A state is one of the first causes with one of the rest: its energy is that of both, which are few, and a term
     of the two that is the same for all rows.  So energies are sums rather than products.
@@ -264,6 +266,7 @@ def _over_all_states(shared: Shared, t: Terms) -> Expectations:
     of_rest = rest @ high + jnp.sum(rest @ q[n // 2 :, n // 2 :] * rest, 1)[:, None]
     of_both = first @ q[: n // 2, n // 2 :] @ rest.T
     energy = of_both[:, :, None] + of_first[:, None] + of_rest
+    # weights of the states, and their sums with each cause on
     top = jnp.max(energy, (0, 1))
     weights = jnp.exp(energy - top).reshape(2**n, -1)
     counted = jnp.asarray(np.pad(all_states(n), ((0, 0), (0, 1)), constant_values=1), weights.dtype)
@@ -274,13 +277,13 @@ def _over_all_states(shared: Shared, t: Terms) -> Expectations:
 
 
 def _times(table: Float[Array, "m k"], x: Float[Array, "_ _"], way: Way) -> Float[Array, "_ _"]:
-    """The product of a table with each row of x."""
+    """Multiply a table with each row of x."""
     left, right = (x, table.T) if way.axis else (table, x)
     return jnp.matmul(left, right, precision=way.precision)
 
 
 def candidate_pairs(pairs: Float[Array, "rows pairs"], states: States) -> Float[Array, "rows candidates candidates"]:
-    """<s_i s_j> of the candidates of each row as a symmetric matrix with 0 on its diagonal."""
+    """Return <s_i s_j> of the candidates of each row as a symmetric matrix with 0 on its diagonal."""
     n = states.bits.shape[1]
     square = jnp.zeros((len(pairs), n, n), pairs.dtype)
     return square.at[:, states.first, states.second].set(pairs).at[:, states.second, states.first].set(pairs)
@@ -292,7 +295,7 @@ def _observed_gram(
     observed: Float[Array, "rows columns"],
     states: States,
 ) -> Float[Array, "rows pairs"]:
-    """G_ij of the candidates over the columns that each row shows."""
+    """Compute G_ij of the candidates over the columns that each row shows."""
     if not len(states.first):
         return jnp.zeros((len(observed), 0), observed.dtype)
 
@@ -301,4 +304,4 @@ def _observed_gram(
         chosen = jnp.take(components, mine, axis=0, mode="clip")
         return ((chosen * seen) @ chosen.T)[states.first, states.second]
 
-    return jax.lax.map(one, (candidates, observed), batch_size=BLOCK)
+    return jax.lax.map(one, (candidates, observed), batch_size=GATHERED_ROWS)

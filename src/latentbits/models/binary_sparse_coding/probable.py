@@ -33,13 +33,13 @@ class Probable(eqx.Module):
 
 
 def probable_states(params: Params, shared: Shared, batch: Batch, states: States, n: int) -> Probable:
-    """The n most probable states of K_n (4) of each row; with fewer states than that, all."""
+    """Find the n most probable states of K_n (4) of each row; with fewer states than that, all."""
     t = terms(params, shared, batch, states)
     energy = energies(states, t)
     lone = jnp.put_along_axis(t.linear, t.candidates, -jnp.inf, axis=0, inplace=False)
     everything = jnp.concatenate([energy, lone]).T
     n_states, n_causes = len(energy), len(t.linear)
-    # candidates are in both parts, with -inf in the second: there are so many states in all
+    # candidates are in both parts, with -inf in the second, and are counted once
     n = min(n, n_states + n_causes - states.bits.shape[1])
     best, place = jax.lax.top_k(everything, n)
     bits = jnp.asarray(states.bits, t.base.dtype)[jnp.minimum(place, n_states - 1)]  # (rows, n, candidates)

@@ -12,7 +12,7 @@ __all__ = ["HENNIGES", "OURS", "RECIPES", "Recipe", "recipe_of"]
 
 
 class Recipe(NamedTuple):
-    """Where learning starts, and its schedule.
+    """The place where learning starts, and its schedule.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Recipe(NamedTuple):
     renew : bool
         Whether a cause that no row uses starts again from a row that is explained badly.
     noise_about : {"new", "old"}
-        Components that the noise (7) is measured about: W^new of (6), or W as printed (`equations.noise`).
+        Components that the noise (7) is measured about: W^new of (6), or W as printed (`equations.new_sigma`).
     """
 
     init: str = "random"

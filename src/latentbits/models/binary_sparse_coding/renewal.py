@@ -1,6 +1,6 @@
 """New starts for causes that no row uses.
 
-An unused cause would make sum <s s'> of eq. (6) singular, and has nothing to learn from.  It starts anew as what is
+An unused cause would make sum <s s'> of eq. (6) singular, and has nothing to learn from.  It starts again as what is
 left over of a badly explained row: each pass keeps the residuals of a few random rows, and the largest is taken.
 """
 
@@ -13,28 +13,27 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from latentbits.core.batch import Batch
 from latentbits.core.model import Progress
+from latentbits.models.binary_sparse_coding.tuning import DRAWN_ROWS
 
-__all__ = ["N_DRAWN", "draw_rows", "first_drawn", "renewed", "residuals"]
-
-N_DRAWN = 16
-MOST = 2.0**31 - 128  # rows that can be drawn, as numbers of 32 bits; a float32, too
+__all__ = ["draw_rows", "first_drawn", "renewed", "residuals"]
 
 
 def draw_rows(
     key: Key[Array, ""], n_rows: Float[Array, ""], among: UInt32[Array, " rows"] | None = None
 ) -> Int[Array, " drawn"]:
-    """Numbers of the rows to look at in the next pass, among the first 2^31; or among these, drawn by their weights."""
+    """Draw the rows to look at in the next pass, among the first 2^31; or among these, which were drawn by weight."""
     if among is not None:
-        return among[jax.random.randint(key, (N_DRAWN,), 0, len(among))].astype(jnp.int32)
-    part = jax.random.bits(key, (N_DRAWN,), jnp.uint32).astype(n_rows.dtype) / 2**32
-    return jnp.floor(part * jnp.minimum(n_rows, MOST)).astype(jnp.int32)
+        return among[jax.random.randint(key, (DRAWN_ROWS,), 0, len(among))].astype(jnp.int32)
+    part = jax.random.bits(key, (DRAWN_ROWS,), jnp.uint32).astype(n_rows.dtype) / 2**32
+    most = 2.0**31 - 128  # as numbers of 32 bits; a float32, too
+    return jnp.floor(part * jnp.minimum(n_rows, most)).astype(jnp.int32)
 
 
 def first_drawn(drawn: Int[Array, " drawn"], progress: Progress | None) -> Int[Array, " drawn"]:
-    """The rows to look at in a pass: before the first update, which draws others, some that were drawn by weight."""
+    """Return the rows of a pass: before the first update, which draws others, some that were drawn by weight."""
     if progress is None or progress.rows is None:
         return drawn
-    return jnp.where(progress.step == 0, progress.rows[:N_DRAWN].astype(jnp.int32), drawn)
+    return jnp.where(progress.step == 0, progress.rows[:DRAWN_ROWS].astype(jnp.int32), drawn)
 
 
 def residuals(
@@ -43,7 +42,7 @@ def residuals(
     means: Float[Array, "causes rows"],
     batch: Batch,
 ) -> Float[Array, "drawn columns"]:
-    """y - <s> W of the drawn rows, 0 of those that are in another chunk and where nothing was observed."""
+    """Compute y - <s> W of the drawn rows, 0 of those that are in another chunk and where nothing was observed."""
     place = drawn.astype(jnp.uint32) - batch.rows[0]  # very large where it is before the chunk
     here = place < len(batch.rows)
     place = jnp.minimum(place, len(batch.rows) - 1)
@@ -58,7 +57,7 @@ def residuals(
 def renewed(
     components: Float[Array, "causes columns"], used: Bool[Array, " causes"], left: Float[Array, "drawn columns"]
 ) -> Float[Array, "causes columns"]:
-    """The components, with one of the largest residuals in the place of each that is not used."""
+    """Put one of the largest residuals in the place of each component that is not used."""
     size = jnp.sum(jnp.square(left), 1)
     number = np.arange(len(left))
     ahead = (size > size[:, None]) | ((size == size[:, None]) & (number < number[:, None]))

@@ -2,7 +2,7 @@
 
 A row made by more than gamma causes cannot be explained by the truncated posterior, and would spoil noise and
 components.  So learning goes by the N_cut rows of highest evidence, as many as are expected to have at most gamma
-causes.  Their threshold is a quantile, read off a histogram, which adds over rows as all statistics do.
+causes.  The threshold is a quantile, read off a histogram, which adds over rows as all statistics do.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-__all__ = ["FEWEST", "correction", "histogram", "look_ahead", "scores", "share_within"]
+from latentbits.models.binary_sparse_coding.tuning import SCORE_BINS
 
-BINS, GROUP = 512, 32
-SPREADS = 6.0  # the histogram reaches so many standard deviations to both sides
-FEWEST = 0.2  # share of the rows that are always learned from: with pi H above gamma the paper's N_cut goes to none
+__all__ = ["correction", "histogram", "look_ahead", "scores", "share_within"]
 
 
 def share_within(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float[Array, ""]:
-    """A(pi): the probability that at most `max_active` of `n_causes` are active."""
+    """Compute A(pi): the probability that at most `max_active` of `n_causes` are active."""
     return jnp.exp(_log_at_most(prior, n_causes, max_active))
 
 
 def correction(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float[Array, ""]:
-    """A(pi) pi / B(pi) of eq. (8): what turns the truncated mean number of active causes into pi.
+    """Compute A(pi) pi / B(pi) of eq. (8), which turns the truncated mean number of active causes into pi.
 
     As k C(H, k) = H C(H - 1, k - 1), B(pi) = H pi P(at most gamma - 1 of H - 1), and the pi cancel.
     """
@@ -49,7 +47,7 @@ def scores(
     column: Float[Array, ""],
     precision: Float[Array, ""],
 ) -> Float[Array, " rows"]:
-    """What rows are ranked by: sigma^2 (log evidence + D (log(2 pi sigma^2) + 1) / 2), D sigma^2 - |error|^2 or so.
+    """Score rows by sigma^2 (log evidence + D (log(2 pi sigma^2) + 1) / 2), D sigma^2 - |error|^2 or so.
 
     The order is that of the evidence.  But evidence leaps when sigma changes, and a threshold of the pass before would
     mean nothing; this does not.  And rows that show more or fewer pixels are on a par.
@@ -60,10 +58,10 @@ def scores(
 def histogram(
     score: Float[Array, " rows"], weight: Float[Array, " rows"], centre: Float[Array, ""], width: Float[Array, ""]
 ) -> Float[Array, " bins"]:
-    """Number of rows in each bin of the score; what lies outside is counted in the outermost."""
-    place = jnp.floor((score - centre) / width * BINS + BINS / 2)
-    place = jnp.clip(jnp.nan_to_num(place), 0, BINS - 1).astype(jnp.int32)
-    return jnp.zeros(BINS, weight.dtype).at[place].add(weight)
+    """Count the rows in each bin of the score; what lies outside is counted in the outermost."""
+    place = jnp.floor((score - centre) / width * SCORE_BINS + SCORE_BINS / 2)
+    place = jnp.clip(jnp.nan_to_num(place), 0, SCORE_BINS - 1).astype(jnp.int32)
+    return jnp.zeros(SCORE_BINS, weight.dtype).at[place].add(weight)
 
 
 def look_ahead(
@@ -74,7 +72,7 @@ def look_ahead(
     spread: Float[Array, ""],
     share: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """The score above which lies this share of the rows, and centre and width of the next histogram.
+    """Find the score above which lies this share of the rows, and centre and width of the next histogram.
 
     The threshold is -inf for all rows.  The next histogram goes by quantiles, so that an outlier does not push all
     others into one bin; where the last one missed many rows, or was none, by mean and standard deviation.
@@ -86,23 +84,24 @@ def look_ahead(
     by_moments = missed | ~jnp.isfinite(width)
     spread = jnp.where(by_moments, spread, (high - low) / 3.29)  # as far apart as in a Gaussian
     least = 1e-6 * (jnp.abs(mean) + 1e-30)
-    return threshold, jnp.where(by_moments, mean, middle), 2 * SPREADS * jnp.maximum(spread, least)
+    reach = 6.0  # standard deviations to both sides
+    return threshold, jnp.where(by_moments, mean, middle), 2 * reach * jnp.maximum(spread, least)
 
 
 def _quantiles(
     counts: Float[Array, " bins"], centre: Float[Array, ""], width: Float[Array, ""], shares: Float[Array, " shares"]
 ) -> Float[Array, " shares"]:
-    """Scores below which lie these shares of the rows, which are spread evenly over each bin."""
+    """Find scores below which lie these shares of the rows, which are spread evenly over each bin."""
     below = _sums_before(counts)
     wanted = shares * counts.sum()
     bin_of = jnp.sum(below <= wanted[:, None], 1) - 1  # no loop of a search: there are few shares
     here = counts[bin_of]
     way = jnp.where(here > 0, (wanted - below[bin_of]) / jnp.where(here > 0, here, 1), 0)
-    return centre + width * ((bin_of + jnp.minimum(way, 1)) / BINS - 0.5)
+    return centre + width * ((bin_of + jnp.minimum(way, 1)) / SCORE_BINS - 0.5)
 
 
 def _sums_before(counts: Float[Array, " bins"]) -> Float[Array, " bins"]:
-    """What lies before each bin: in its group, and in the groups before that; products compile faster than sums."""
-    groups = counts.reshape(-1, GROUP)
+    """Sum what lies before each bin: in its group, and in the groups before; products compile faster than sums."""
+    groups = counts.reshape(-1, 32)
     before = [jnp.asarray(np.triu(np.ones((n, n)), 1), counts.dtype) for n in groups.shape]
     return (groups @ before[1] + (groups.sum(1) @ before[0])[:, None]).reshape(-1)

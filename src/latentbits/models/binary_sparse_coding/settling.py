@@ -1,6 +1,6 @@
 """The end of learning where all states can be summed over: exact EM, on all rows, until nothing is left to gain.
 
-The schedule of truncated EM ends after so many iterations, wherever it is: what few states, the cut and the added noise
+The schedule of truncated EM ends after its iterations, wherever it is: what few states, the cut and the added noise
 have left, and with many missing entries, which make EM slow, most of the way.  From there the likelihood is climbed,
 which says when it is over.  EM crawls where half of what it counts is guessed; Anderson's method extrapolates it.
 """
@@ -15,14 +15,12 @@ from jaxtyping import Array, Float
 from latentbits.core import anderson
 from latentbits.core.anderson import Anderson
 from latentbits.core.model import Evaluate, Iterate, Model, Prepare, Progress
-from latentbits.models.binary_sparse_coding.maximisation import RAREST, maximum
+from latentbits.models.binary_sparse_coding.maximisation import maximum
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared
 from latentbits.models.binary_sparse_coding.statistics import Stats
+from latentbits.models.binary_sparse_coding.tuning import LEAST_PRIOR
 
 __all__ = ["Settling", "at_rest", "settle"]
-
-MEMORY = 5  # former steps that the extrapolation looks back on
-PATIENCE = 4  # passes without a gain: an extrapolation, and shorter steps, that are taken back
 
 
 class Settling(eqx.Module):
@@ -33,14 +31,15 @@ class Settling(eqx.Module):
 
 
 def _flat(components: Array, noise_std: Array, prior: Array, unit: Array) -> Float[Array, " size"]:
-    """Coordinates in which any numbers are parameters."""
+    """Return coordinates in which any numbers are parameters."""
     ends = jnp.stack([jnp.log(noise_std), jnp.log(prior) - jnp.log1p(-prior)])
     return jnp.concatenate([components.reshape(-1) / unit, ends])
 
 
 def _start(params: Params) -> Settling:
     unit = params.noise_std
-    return Settling(anderson.start(_flat(params.components, unit, params.prior, unit), 1, MEMORY), unit)
+    place = _flat(params.components, unit, params.prior, unit)
+    return Settling(anderson.start(place, 1, 5), unit)  # five former steps
 
 
 def _update(
@@ -56,21 +55,21 @@ def _update(
     image = _flat(best.components, best.noise_std, best.prior, state.unit)
     value = stats.free_energy.sum()
     accelerated, ahead, _ = anderson.advance(state.anderson, x, value, image[None])
-    prior = jnp.clip(1 / (1 + jnp.exp(-ahead[-1])), RAREST, 1 - RAREST)
+    prior = jnp.clip(1 / (1 + jnp.exp(-ahead[-1])), LEAST_PRIOR, 1 - LEAST_PRIOR)
     W = state.unit * ahead[:-2].reshape(params.components.shape)
-    return Settling(accelerated, state.unit), Params(
-        W, jnp.exp(ahead[-2]), prior, params.reseeded, params.truncation_loss
-    )
+    new = Params(W, jnp.exp(ahead[-2]), prior, params.reseeded, params.truncation_loss)
+    return Settling(accelerated, state.unit), new
 
 
 def settle(quietest: float, prepare: Prepare) -> Iterate:
-    """Exact EM of all rows; `prepare` makes what a pass at temperature 1 shares."""
+    """Make the stage of exact EM of all rows; `prepare` makes what a pass at temperature 1 shares."""
     update = Partial(_update, float(quietest))
-    return Iterate("exact EM", prepare=prepare, start=_start, update=update, patience=PATIENCE)
+    # four passes without a gain: an extrapolation, and shorter steps, that are taken back
+    return Iterate("exact EM", prepare=prepare, start=_start, update=update, patience=4)
 
 
 def at_rest(settler: Model) -> Model:
-    """The log-likelihood of parameters, by the programs of exact EM."""
+    """Make the record that evaluates parameters, by the programs of exact EM."""
     (stage,) = settler.stages
     assert isinstance(stage, Iterate)
     return settler._replace(

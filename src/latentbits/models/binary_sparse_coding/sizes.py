@@ -5,14 +5,16 @@ from __future__ import annotations
 from math import comb
 from typing import NamedTuple
 
-__all__ = ["MOST_EXACT", "Size", "Sizes", "n_states"]
+from latentbits.models.binary_sparse_coding.tuning import (
+    FIRST_SIZE,
+    MOST_ENUMERATED_CAUSES,
+    MOST_SETTLED_CAUSES,
+    MOST_SETTLED_STATES,
+    MOST_STATES_PER_ROW,
+    SIZE_STEP,
+)
 
-FIRST = (3, 5)  # gamma and H' that "auto" begins with
-STEP = (2, 3)  # by which they grow
-MOST_STATES = 4096  # of a row's candidates, up to which it grows
-MOST_EXACT = 12  # causes up to which a fitted model sums over all states of a row
-MOST_SETTLED = 14  # causes, and
-EXACT_WORK = 2**24  # states of all rows, up to which "auto" ends with exact EM
+__all__ = ["Size", "Sizes", "n_states"]
 
 Size = tuple[int, int]
 
@@ -56,37 +58,39 @@ class Sizes(NamedTuple):
         return self
 
     def first(self) -> Size:
-        """gamma and H' to begin with."""
+        """Return gamma and H' to begin with."""
         if self.given is not None:
             gamma, candidates = self.given
-            return (FIRST[0], min(candidates, FIRST[1])) if self.grow and gamma > FIRST[0] else self.given
+            return (
+                (FIRST_SIZE[0], min(candidates, FIRST_SIZE[1])) if self.grow and gamma > FIRST_SIZE[0] else self.given
+            )
         if self.max_active is not None:
-            return self.max_active, min(max(self.max_active + 2, FIRST[1]), self.n_causes)
-        candidates = min(FIRST[1], self.n_causes) if self.n_candidates is None else self.n_candidates
-        return min(FIRST[0], candidates), candidates
+            return self.max_active, min(max(self.max_active + 2, FIRST_SIZE[1]), self.n_causes)
+        candidates = min(FIRST_SIZE[1], self.n_causes) if self.n_candidates is None else self.n_candidates
+        return min(FIRST_SIZE[0], candidates), candidates
 
     def after(self, now: Size) -> Size:
-        """gamma and H' that come next, which are the present ones where there is no room."""
+        """Return gamma and H' that come next, which are the present ones where there is no room."""
         if self.given is not None:
             return self.given
-        candidates = min(now[1] + STEP[1], self.n_causes) if self.n_candidates is None else self.n_candidates
-        larger = min(now[0] + STEP[0], candidates) if self.max_active is None else self.max_active, candidates
-        return larger if n_states(larger) <= MOST_STATES else now
+        candidates = min(now[1] + SIZE_STEP[1], self.n_causes) if self.n_candidates is None else self.n_candidates
+        larger = min(now[0] + SIZE_STEP[0], candidates) if self.max_active is None else self.max_active, candidates
+        return larger if n_states(larger) <= MOST_STATES_PER_ROW else now
 
     def beyond(self, now: Size) -> Size:
-        """gamma and H' beyond those learned with, as far as they can be looked at."""
-        gamma, candidates = min(now[0] + STEP[0], self.n_causes), min(now[1] + STEP[1], self.n_causes)
-        while n_states((gamma, candidates)) > 4 * MOST_STATES and (gamma, candidates) > now:
+        """Return gamma and H' beyond those learned with, as far as they can be looked at."""
+        gamma, candidates = min(now[0] + SIZE_STEP[0], self.n_causes), min(now[1] + SIZE_STEP[1], self.n_causes)
+        while n_states((gamma, candidates)) > 4 * MOST_STATES_PER_ROW and (gamma, candidates) > now:
             gamma, candidates = (gamma - 1, candidates) if gamma > now[0] else (gamma, candidates - 1)
         return gamma, candidates
 
     def in_use(self, now: Size) -> Size:
-        """gamma and H' that a fitted model answers with: all where there are few causes, however it was learned."""
-        return self.every if self.n_causes <= MOST_EXACT else now
+        """Return gamma and H' that a fitted model answers with: all where there are few causes, however learned."""
+        return self.every if self.n_causes <= MOST_ENUMERATED_CAUSES else now
 
     def settle(self, n_rows: float) -> bool:
-        """Whether learning ends with exact EM: it was asked for, or "auto" has the time."""
+        """Tell whether learning ends with exact EM: it was asked for, or "auto" has the time."""
         if self.given is not None:
             return self.given == self.every
         allowed = all(x in (None, self.n_causes) for x in (self.max_active, self.n_candidates))
-        return allowed and self.n_causes <= MOST_SETTLED and n_rows * 2**self.n_causes <= EXACT_WORK
+        return allowed and self.n_causes <= MOST_SETTLED_CAUSES and n_rows * 2**self.n_causes <= MOST_SETTLED_STATES

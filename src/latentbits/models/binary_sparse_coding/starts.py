@@ -1,7 +1,7 @@
 """Several starts side by side, as one model: with small tables it is calls that take the time, not what they compute.
 
-Every function is that of one start, for all of them at once.  What each start has reached is kept from pass to pass
-(`Starts.values`), since the loop knows one objective, the best.
+Every function is that of one start, for all of them at once.  The value that each start has reached is kept from pass
+to pass (`Starts.values`), since the loop knows one objective, the best.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Starts(eqx.Module):
     values: Float[Array, " starts"]
 
     def one(self, number: int) -> Params:
-        """The parameters of one start."""
+        """Return the parameters of one start."""
         return jax.tree.map(lambda x: x[number], self.each)
 
 
@@ -56,7 +56,7 @@ class _Functions(NamedTuple):
 
 @cache
 def _functions(n: int) -> _Functions:
-    """Those in which random numbers are different for each of n starts; the first argument is the function of one."""
+    """Make functions whose random numbers differ between n starts; the first argument is that of one start."""
 
     def init(one: Partial, key: Key[Array, ""], summary: Summary) -> Starts:
         each = jax.vmap(lambda key: one(key, summary))(jax.random.split(key, n))
@@ -88,7 +88,7 @@ def _e_step(one: Partial, starts: Starts, shared: PyTree, batch: Batch, row_stat
 
 
 def _best(starts: Starts, shared: PyTree, sums: Sums) -> Float[Array, ""]:
-    """A start that fails is not among them, unless all do."""
+    """Return the best; a start that fails is not among them, unless all do."""
     return jnp.max(jnp.where(jnp.isfinite(sums.values), sums.values, -jnp.inf))
 
 
@@ -101,7 +101,7 @@ def _watch(one: Partial, starts: Starts) -> dict[str, Array]:
 
 
 def side_by_side(one: Model, n: int, n_states: int) -> Model:
-    """The first stage of a model, from n starts at once.
+    """Make the first stage of a model, from n starts at once.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def side_by_side(one: Model, n: int, n_states: int) -> Model:
 
 
 def evaluation(several: Model, number: int) -> Model:
-    """The free energy of one of several starts."""
+    """Make the record that evaluates the free energy of one of several starts."""
     (stage,) = several.stages
     assert isinstance(stage, Schedule)
     last = Evaluate("evaluation", measure=stage.measure, objective=Partial(_of_one, np.int32(number)))

@@ -14,7 +14,6 @@ from latentbits.core.batch import Batch
 from latentbits.core.tree import sum_rows
 from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.posterior import (
-    BLOCK,
     ON_CPU,
     Params,
     Shared,
@@ -26,9 +25,9 @@ from latentbits.models.binary_sparse_coding.posterior import (
 )
 from latentbits.models.binary_sparse_coding.renewal import residuals
 from latentbits.models.binary_sparse_coding.selection import histogram, scores
+from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS
 
 __all__ = ["Stats", "e_step"]
-
 
 # of W y in float32 on a GPU: as it is, as the sum of three products of bfloat16 (17 bits), with factors of 11 bits
 PRECISIONS = {
@@ -36,7 +35,6 @@ PRECISIONS = {
     "high": jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X3,
     "tf32": jax.lax.DotAlgorithmPreset.TF32_TF32_F32,
 }
-GROUPS = 16
 
 
 class Stats(eqx.Module):
@@ -58,7 +56,7 @@ class Stats(eqx.Module):
 
 
 def e_step(states: States, params: Params, shared: Shared, batch: Batch, precision: str = "highest") -> Stats:
-    """The sums over the rows of a chunk; `precision` is of W y where a GPU computes in float32."""
+    """Compute the sums over the rows of a chunk; `precision` is of W y where a GPU computes in float32."""
     on_cpu = partial(_sums, states, ON_CPU)
     if jax.default_backend() == "cpu":  # there is nothing to choose from, and no other way to trace
         return on_cpu(params, shared, batch)
@@ -71,8 +69,10 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     found = expectations(params, shared, batch, states, way)
     n_causes, axis = len(params.components), way.axis
     seen = batch.values.shape[1] * jnp.ones_like(batch.weight) if batch.observed is None else batch.observed.sum(1)
+    # the rows that are learned from
     score = scores(found.log_evidence, seen, shared.column, shared.precision)
     use = batch.weight * (score >= shared.threshold) * (seen > 0)
+    # sum <s> y', sum <s> and sum <s s'>, with what stands in for missing entries
     means = found.means * jnp.expand_dims(use, axis)
     by_cause = means.T if axis else means
     if way.cuda:
@@ -83,12 +83,12 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     guessed = missing = jnp.zeros((), use.dtype)
     pairs = None if found.pairs is None else found.pairs * jnp.expand_dims(use, axis)
     if batch.observed is not None:
-        assert pairs is not None  # rows have pairs of their own
+        assert pairs is not None  # rows differ in them
         unseen = 1 - batch.observed
         by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
         products = _unseen_products(params.components, by_cause, *by_row, unseen, states)
         sy, guessed, missing = sy + products, jnp.sum(params.components * products), use @ unseen.sum(1)
-    if pairs is None:
+    if pairs is None:  # summed over states, not over rows
         assert found.posterior is not None
         ss = found.posterior.pair_sums(use)
     elif states.bits.shape[1] == n_causes:  # every row has the same pairs
@@ -122,13 +122,13 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
 def _products(
     means: Float[Array, "rows causes"], values: Float[Array, "rows columns"]
 ) -> tuple[Float[Array, "causes columns"], Float[Array, " causes"]]:
-    """sum_n <s> y' and sum_n <s>, on tensor cores.
+    """Compute sum_n <s> y' and sum_n <s>, on tensor cores.
 
     Factors are split in two bfloat16, that is to 16 bits: what is rounded off has either sign and averages out.  But
     tensor cores round sums towards zero, and so rows are summed in groups.  A column of ones brings sum_n <s> along.
     """
     n_rows, n_columns = values.shape
-    n_groups = math.gcd(n_rows, GROUPS)
+    n_groups = math.gcd(n_rows, 16)
     ones = jnp.ones((n_rows, 8 - 2 * n_columns % 8), jnp.bfloat16)
     halves = jnp.concatenate([*_halves(means)], 1), jnp.concatenate([*_halves(values), ones], 1)
     left, right = (x.reshape(n_groups, -1, x.shape[1]) for x in jax.lax.optimization_barrier(halves))
@@ -152,7 +152,7 @@ def _unseen_products(
     unseen: Float[Array, "rows columns"],
     states: States,
 ) -> Float[Array, "causes columns"]:
-    """sum_n E[y_d s_h] over the missing entries: sum_j W_jd <s_j s_h>."""
+    """Compute sum_n E[y_d s_h] over the missing entries: sum_j W_jd <s_j s_h>."""
     alone = (means @ unseen) * components  # j = h, for candidates and others alike
     if not len(states.first):
         return alone
@@ -164,7 +164,7 @@ def _unseen_products(
         return total.at[mine.reshape(-1)].add(products.reshape(-1, products.shape[-1])), None
 
     n = len(unseen)
-    size = min(BLOCK, n)
+    size = min(GATHERED_ROWS, n)
     pad = -n % size
     blocks = [
         jnp.pad(x, [(0, pad)] + [(0, 0)] * (x.ndim - 1)).reshape(-1, size, *x.shape[1:])

@@ -30,13 +30,11 @@ from latentbits.models.clipped_gaussian.tuning import INVERTED_PAIRS_AT_ONCE, SO
 
 __all__ = ["Numbers", "arcsine_law", "covariance", "invert", "slope", "solve", "thresholds"]
 
-THREE_NODES = ((0.11270166537925831, 5 / 18), (0.5, 4 / 9), (0.8872983346207417, 5 / 18))  # Gauss-Legendre on [0, 1]
-
 Numbers = np.ndarray | Sequence[Any] | float | int
 
 
 def thresholds(means: Numbers) -> np.ndarray:
-    """phi of bits with these shares of ones, for unit variance (eq. 9: 2^(1/2) erfinv(<s>) = Phi^-1 of the share).
+    """Return phi of bits with these shares of ones, for variance 1 (eq. 9: 2^(1/2) erfinv(<s>) = Phi^-1 of the share).
 
     >>> thresholds(np.array([0.025, 0.975])).round(3).tolist()
     [-1.96, 1.96]
@@ -45,7 +43,7 @@ def thresholds(means: Numbers) -> np.ndarray:
 
 
 def covariance(phi_i: Numbers, phi_j: Numbers, rho: Numbers) -> np.ndarray:
-    """C^ss of two bits whose Gaussians have correlation `rho` (eq. 10), elementwise.
+    """Compute C^ss of two bits whose Gaussians have correlation `rho` (eq. 10), elementwise.
 
     >>> float(covariance(0.0, 0.0, 0.5).round(9))  # (2 / pi) asin(1 / 2)
     0.333333333
@@ -64,7 +62,7 @@ def covariance(phi_i: Numbers, phi_j: Numbers, rho: Numbers) -> np.ndarray:
 
 
 def slope(phi_i: Numbers, phi_j: Numbers, rho: Numbers) -> np.ndarray:
-    """dC^ss / drho, the integrand of eq. 10: four times the density of the Gaussians at the thresholds, elementwise.
+    """Compute dC^ss / drho, the integrand of eq. 10: four times the Gaussians' density at the thresholds, elementwise.
 
     At rho = 1 it is infinite where the thresholds are equal (at -1, opposite), and 0 elsewhere.
 
@@ -82,7 +80,7 @@ def slope(phi_i: Numbers, phi_j: Numbers, rho: Numbers) -> np.ndarray:
 
 
 def invert(phi_i: Numbers, phi_j: Numbers, covariance: Numbers) -> np.ndarray:
-    """rho from C^ss: eq. 10 solved for its upper limit, elementwise.
+    """Find rho from C^ss: eq. 10 solved for its upper limit, elementwise.
 
     A covariance at or beyond what two bits of these means can have (Frechet's bounds) gives +1 or -1.
 
@@ -109,25 +107,25 @@ def invert(phi_i: Numbers, phi_j: Numbers, covariance: Numbers) -> np.ndarray:
 
 
 def _flat(*given: Numbers) -> tuple[list[np.ndarray], tuple[int, ...]]:
-    """The same shape for all, and then flat; and that shape."""
+    """Give all the same shape, and then make them flat; return that shape, too."""
     arrays = np.broadcast_arrays(*(np.asarray(a, float) for a in given))
     return [a.reshape(-1) for a in arrays], arrays[0].shape
 
 
 def _turn(phi_i: np.ndarray, phi_j: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Thresholds of the rare states, and the sign that rho and C take on."""
+    """Return thresholds of the rare states, and the sign that rho and C take on."""
     return -np.abs(phi_i), -np.abs(phi_j), np.where((phi_i > 0) == (phi_j > 0), 1.0, -1.0)
 
 
 def arcsine_law(given: np.ndarray) -> np.ndarray:
-    """Eq. 7."""
+    """Compute eq. 7."""
     return np.sin(np.pi / 2 * np.clip(given, -1, 1))
 
 
 def _joint(
     h: np.ndarray, k: np.ndarray, half: np.ndarray, rho: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Phi_2(h, k; rho) for h, k <= 0, |rho| < 1 and half = (P + Q) / 2; and u, v, c.
+    """Compute Phi_2(h, k; rho) for h, k <= 0, |rho| < 1 and half = (P + Q) / 2; and u, v, c.
 
     Not for h = k = 0.  A single zero, which must be -0.0, makes its u / h the infinity that is meant.
     """
@@ -139,14 +137,14 @@ def _joint(
 
 
 def _step(wanted: np.ndarray, w: np.ndarray, bend: np.ndarray) -> np.ndarray:
-    """theta to go so that the joint share grows by `wanted`, if w goes on as exp(bend theta): of third order."""
+    """Find theta to go so that the joint share grows by `wanted`, if w goes on as exp(bend theta): of third order."""
     newton = wanted / w
     curved = newton * bend
     return np.where(curved == 0, newton, np.log1p(np.maximum(curved, -0.95)) / bend)
 
 
 def _guess(h: np.ndarray, k: np.ndarray, p: np.ndarray, q: np.ndarray, both: np.ndarray) -> np.ndarray:
-    """theta from the log odds ratio of the table.
+    """Guess theta from the log odds ratio of the table.
 
     At independence theta = g x - b (g x)^2 for the log odds ratio x; this has the same start, and ends at +-pi/2.
     """
@@ -161,11 +159,12 @@ def _guess(h: np.ndarray, k: np.ndarray, p: np.ndarray, q: np.ndarray, both: np.
 def _approach(
     h: np.ndarray, k: np.ndarray, p: np.ndarray, q: np.ndarray, both: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
-    """One step from the guess with eq. 10 by three nodes: enough for most pairs to need Owen's T only once."""
+    """Make one step from the guess with eq. 10 by three nodes: most pairs then need Owen's T only once."""
     rho = np.sin(theta)
     product, squares = h * k, 0.5 * (h * h + k * k)
     total = np.zeros_like(rho)
-    for node, weight in THREE_NODES:
+    # Gauss-Legendre on [0, 1]
+    for node, weight in ((0.11270166537925831, 5 / 18), (0.5, 4 / 9), (0.8872983346207417, 5 / 18)):
         r = node * rho
         rest = 1 - r * r
         total += weight * np.exp((product * r - squares) / rest) / np.sqrt(rest)
@@ -176,7 +175,7 @@ def _approach(
 
 
 def solve(h: np.ndarray, k: np.ndarray, p: np.ndarray, q: np.ndarray, both: np.ndarray) -> np.ndarray:
-    """rho for rare bits (h, k <= 0) that occur together in this share of rows: +-1 at or beyond the bounds 0 and P, Q.
+    """Find rho for rare bits (h, k <= 0) that occur together in this share of rows: +-1 from the bounds 0 and P, Q on.
 
     All pairs take the first step, block by block; the few that are not there yet go on together.
     """
@@ -186,10 +185,12 @@ def solve(h: np.ndarray, k: np.ndarray, p: np.ndarray, q: np.ndarray, both: np.n
         part = slice(first, first + SOLVED_PAIRS_AT_ONCE)
         of_block = h[part], k[part], p[part], q[part], both[part]
         outside = (both[part] <= 0) | (both[part] >= np.minimum(p[part], q[part]))
+        # the first step, from a guess
         theta = _approach(*of_block, _guess(*of_block))
         theta = np.where(np.abs(theta) < np.pi / 2, theta, 0.0)  # NaN too
         half = 0.5 * (p[part] + q[part])
         theta, low, high, done = _improve(h[part], k[part], half, both[part], theta, -np.pi / 2, np.pi / 2)
+        # what is known without it, and what is left to do
         found[part] = np.sin(theta)
         unbiased = (h[part] == 0) & (k[part] == 0)
         found[part][unbiased] = arcsine_law(4 * both[part][unbiased] - 1)
@@ -222,7 +223,7 @@ def _improve(
     high: np.ndarray | float,
     halve: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """One step in theta, which stays between `low` and `high`; these, closer together; and whether theta is right now.
+    """Make a step in theta, between `low` and `high`; return these, closer together, and whether it is right.
 
     After a step t of third order the error is about (u^2 + v^2) / c^2 t^3 / 6.
     """

@@ -17,21 +17,17 @@ from scipy.stats import qmc
 from latentbits.core.packed import products, unpack
 from latentbits.core.special import log1mexp
 from latentbits.models.clipped_gaussian.cells import Planes, planes, violated
-from latentbits.models.clipped_gaussian.tuning import CELL_NET_REPLICATES
 
 __all__ = ["Integral", "curvature", "gibbs", "integrate", "log_interval", "truncated_normal"]
 
-LOGISTIC = np.sqrt(3) / np.pi  # scale of a logistic distribution of variance 1
-NODES = np.polynomial.legendre.leggauss(8)
-
 
 def log_ndtr(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log Phi(x), right to rounding far out in the tail, where three terms of the series would not do."""
+    """Compute log Phi(x), right to rounding far out in the tail, where three terms of the series would not do."""
     return jax.scipy.special.log_ndtr(x, series_order=8)
 
 
 def log_interval(low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log(Phi(high) - Phi(low)) without cancellation; -inf where the interval is empty."""
+    """Compute log(Phi(high) - Phi(low)) without cancellation; -inf where the interval is empty."""
     empty = ~(low < high)
     low, high = jnp.where(empty, -1.0, low), jnp.where(empty, 1.0, high)
     flip = low > -high
@@ -43,7 +39,7 @@ def log_interval(low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> F
     wide = b + log1mexp(jnp.maximum(b - a, 1e-300))
     # narrow: they nearly cancel, and Gauss-Legendre is exact to rounding
     width, middle = jnp.where(narrow, width, 1.0), jnp.where(narrow, (low + high) / 2, 0.0)
-    nodes, masses = (jnp.asarray(part, low.dtype) for part in NODES)
+    nodes, masses = (jnp.asarray(part, low.dtype) for part in np.polynomial.legendre.leggauss(8))
     t = nodes * width[..., None] / 2
     inner = jnp.sum(masses * jnp.exp(-middle[..., None] * t - t**2 / 2), -1)
     gauss = jnp.log(inner * width / 2) - middle**2 / 2 - 0.5 * np.log(2 * np.pi)
@@ -53,7 +49,7 @@ def log_interval(low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> F
 def truncated_normal(
     low: Float[Array, "*shape"], high: Float[Array, "*shape"], uniform: Float[Array, "*shape"]
 ) -> Float[Array, "*shape"]:
-    """A standard Gaussian between two bounds, by inversion of its distribution function in logarithms."""
+    """Draw a standard Gaussian between two bounds, by inversion of its distribution function in logarithms."""
     flip = low > -high
     low, high = jnp.where(flip, -high, low), jnp.where(flip, -low, high)
     uniform = jnp.clip(uniform, 1e-16, 1 - 1e-16)
@@ -69,7 +65,7 @@ def truncated_normal(
 
 
 def curvature(at: Planes, y: Float[Array, "rows latents"]) -> Float[Array, "rows latents latents"]:
-    """A precision with the shape of the cell around y: the curvature of ``|y|^2 / 2 - sum log distance_i(y)``."""
+    """Return a precision with the cell's shape around y: the curvature of ``|y|^2 / 2 - sum log distance_i(y)``."""
     distance = jnp.maximum(jnp.abs(y @ at.normal.T + at.offset), 1e-30)
     q = y.shape[1]
     return unpack(jnp.where(at.signs == 0, 0, 1 / distance**2) @ products(at.normal), q) + jnp.eye(q, dtype=y.dtype)
@@ -80,7 +76,7 @@ def _bounds(
     x: Float[Array, "rows *copies columns"],
     rate: Float[Array, "rows *copies columns"],
 ) -> tuple[Float[Array, "rows *copies"], Float[Array, "rows *copies"]]:
-    """The interval of a on which ``signs (x + a rate) > 0``; low > high where there is none."""
+    """Find the interval of a on which ``signs (x + a rate) > 0``; low > high where there is none."""
     toward = signs * rate
     steep = jnp.abs(rate) > 1e-14
     crossing = -x / jnp.where(steep, rate, 1)
@@ -91,7 +87,7 @@ def _bounds(
 
 
 class Integral(NamedTuple):
-    """What an integration over a row's cell gives.
+    """The result of an integration over a row's cell.
 
     Attributes
     ----------
@@ -130,12 +126,12 @@ def integrate(
     keys: Key[Array, " rows"],
     n_points: int = 128,
 ) -> Integral:
-    """Mass of a row's cell, with its standard error, and what the latents are within it.
+    """Integrate over a row's cell: its mass, with a standard error, and what the latents are within it.
 
     Points are drawn along all principal axes of the covariance but the longest, along which the mass of the cell is
     known exactly; with one latent that is all.  They are drawn from logistic distributions: a cell may reach out as far
     as the prior, and the tails of a Gaussian as narrow as the cell would make the weights unbounded.  Each row has
-    `CELL_NET_REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error.
+    eight copies of one quasi-random net, each shifted at random: their spread is an honest error.
 
     Parameters
     ----------
@@ -149,20 +145,22 @@ def integrate(
     n_points
         Per replicate; a power of two.
     """
-    n, q = inside.shape
+    (n, q), n_copies = inside.shape, 8
     possible = ~jnp.any(violated(weights, phi, signs, inside), 1)
+    # where to draw, and in which directions
     at = planes(weights, phi, signs)
     mean = jnp.where(jnp.any(violated(weights, phi, signs, mean), 1, keepdims=True) | ~jnp.isfinite(mean), inside, mean)
     usable = jnp.all(jnp.isfinite(covariance), (1, 2), keepdims=True)
     shape = 4 * jnp.linalg.inv(curvature(planes(weights, phi, signs, inside), inside))
     variance, axes = jnp.linalg.eigh(jnp.where(usable, covariance, shape))
-    scale = 1.1 * LOGISTIC * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
+    logistic = np.sqrt(3) / np.pi  # scale of a logistic distribution of variance 1
+    scale = 1.1 * logistic * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
     centre = jnp.einsum("nij,ni->nj", axes[:, :, :-1], mean)
     longest = axes[:, :, -1]
-    rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, CELL_NET_REPLICATES, len(phi)))
+    rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, n_copies, len(phi)))
     copies = jnp.broadcast_to(at.signs[:, None], rate.shape)
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(n_points), phi.dtype)
-    shift = jax.vmap(lambda key: jax.random.uniform(key, (CELL_NET_REPLICATES, q), phi.dtype))(keys)
+    shift = jax.vmap(lambda key: jax.random.uniform(key, (n_copies, q), phi.dtype))(keys)
 
     def add(sums: _Sums, node: Float[Array, " latents"]) -> tuple[_Sums, None]:
         u = jnp.clip((node + shift) % 1, 1e-12, 1 - 1e-12)
@@ -189,15 +187,16 @@ def integrate(
             sums.ones * before[:, None] + jnp.einsum("nr,nrd->nd", weight, one),
         ), None
 
-    none = jnp.zeros((n, CELL_NET_REPLICATES), phi.dtype)
+    # sums over the net, and means from them
+    none = jnp.zeros((n, n_copies), phi.dtype)
     start = _Sums(none[:, 0] - jnp.inf, none, 0 * inside, 0 * axes, jnp.zeros_like(signs))
     sums, _ = jax.lax.scan(add, start, net)
     total = jnp.sum(sums.mass, 1)
     share = 1 / jnp.where(total > 0, total, 1)
-    value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (CELL_NET_REPLICATES * n_points))
+    value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (n_copies * n_points))
     value = value + jnp.sum(jnp.log(scale) - 0.5 * np.log(2 * np.pi), 1)
     # less three, of so few: the variance of z-scores is then 1 and not that of Student's t
-    spread = jnp.std(sums.mass * share[:, None] * CELL_NET_REPLICATES, axis=1, ddof=3) / np.sqrt(CELL_NET_REPLICATES)
+    spread = jnp.std(sums.mass * share[:, None] * n_copies, axis=1, ddof=3) / np.sqrt(n_copies)
     first = sums.first * share[:, None]
     second = sums.second * share[:, None, None]
     return Integral(
@@ -218,7 +217,7 @@ def gibbs(
     n_sweeps: int,
     n_draws: int = 1,
 ) -> Float[Array, "draws rows latents"]:
-    """Samples of the latents given the bits: `n_draws` states of a chain per row, `n_sweeps` apart.
+    """Draw the latents given the bits: `n_draws` states of a chain per row, `n_sweeps` apart.
 
     A sweep is P moves, each to an exact draw along a line in a random direction (hit-and-run).  The directions are as
     long as the cell is wide, by its shape around the starting point `y`: a chain then moves as well in a thin oblique

@@ -23,7 +23,7 @@ from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES
 
 __all__ = ["Planes", "centre", "find", "n_cells", "n_distinct", "n_distinct_planes", "nearest", "planes", "violated"]
 
-TINY = 1e-290
+TINY = 1e-290  # keeps quotients finite
 
 
 class Planes(NamedTuple):
@@ -40,7 +40,7 @@ def violated(
     signs: Float[Array, "rows columns"],
     y: Float[Array, "rows latents"],
 ) -> Bool[Array, "rows columns"]:
-    """Where the clipped y is not the bit observed; zero clips to -1, a missing bit is never wrong."""
+    """Mark where the clipped y is not the bit observed; zero clips to -1, a missing bit is never wrong."""
     return (signs != 0) & ((y @ weights.T + phi > 0) != (signs > 0))
 
 
@@ -50,7 +50,7 @@ def planes(
     signs: Float[Array, "rows columns"],
     y: Float[Array, "rows latents"] | None = None,
 ) -> Planes:
-    """The hyperplanes of the columns that have weights; given y, those around y, whatever the bits say.
+    """Return the hyperplanes of the columns that have weights; given y, those around y, whatever the bits say.
 
     For a row that has a cell and a y inside it the two are the same.  For one that has none, the second are of the
     nearest row that has one.
@@ -70,7 +70,7 @@ def find(
     key: Key[Array, ""],
     n_slides: int = CELL_SLIDES,
 ) -> tuple[Float[Array, "rows latents"], Int[Array, " rows"]]:
-    """A y well inside the cell of each row, or, where there is none, one with few violated bits; and their number.
+    """Find a y well inside the cell of each row, or, where there is none, one with few violated bits; and their number.
 
     A row has a cell if and only if the minimum over (v, t) of ``sum max(0, 1 - s_i (phi_i t + w_i . v))^2 +
     max(0, 1 - t)^2`` is 0, and ``y = v / t`` is then inside it.  That is convex and piecewise quadratic, and Newton's
@@ -80,8 +80,7 @@ def find(
     of its steps slides: it moves y onto a few hyperplanes close by, along a random line within all of them to where
     the fewest other bits are wrong, and off them again, to their right sides if that pays.  The best place on a line
     is found exactly.  So the answer is the best there is with one latent, and with two if there are no more columns
-    than slides.  The random numbers are the same for all
-    rows: an answer does not depend on which rows share a batch.
+    than slides.  The random numbers are the same for all rows: an answer does not depend on which rows share a batch.
 
     Parameters
     ----------
@@ -111,6 +110,7 @@ def find(
         y, fewest = _better(at, y, fewest, candidate)
         return step + 1, y, fewest
 
+    # the convex problem, the reweighted ones, and the local search
     y = jnp.zeros((n, q), weights.dtype)
     first = (jnp.zeros((n, q + 1), weights.dtype), jnp.ones_like(at.signs), y, _count(at, y))
     *_, y, fewest = jax.lax.fori_loop(0, 1 + 8, round_, first)  # of which 8 reweight hinges
@@ -128,14 +128,14 @@ def _count(at: Planes, y: Float[Array, "rows latents"]) -> Int[Array, " rows"]:
 
 
 def _better(at: Planes, y: Array, fewest: Array, candidate: Array) -> tuple[Array, Array]:
-    """The candidate where it violates no more bits, else y."""
+    """Take the candidate where it violates no more bits, else y."""
     count = _count(at, candidate)
     better = count <= fewest  # no more: a search that only ever descends soon finds no way on
     return jnp.where(better[:, None], candidate, y), jnp.where(better, count, fewest)
 
 
 def _cone(at: Planes) -> Float[Array, "columns extended"]:
-    """Normals in (v, t), of unit length: far hyperplanes would otherwise outweigh the near ones."""
+    """Return normals in (v, t), of unit length: far hyperplanes would otherwise outweigh the near ones."""
     rows = jnp.concatenate([at.normal, at.offset[:, None]], 1)
     return rows / jnp.sqrt(jnp.maximum(jnp.sum(rows**2, 1, keepdims=True), TINY))
 
@@ -191,7 +191,7 @@ def _hinges(
 
 
 def _line_minimum(slope: Any, gain: Float[Array, " rows"], done: Bool[Array, " rows"]) -> Float[Array, " rows"]:
-    """A step a > 0 at which a convex function along a line is nearly flat; `slope` gives its two derivatives."""
+    """Find a step a > 0 at which a convex function along a line is nearly flat; `slope` gives its two derivatives."""
 
     def narrow(carry: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
         number, low, high, a, good = carry
@@ -215,7 +215,7 @@ def _line_minimum(slope: Any, gain: Float[Array, " rows"], done: Bool[Array, " r
 def _slide(
     at: Planes, y: Float[Array, "rows latents"], key: Key[Array, ""], turn: Int[Array, ""] | None
 ) -> Float[Array, "rows latents"]:
-    """Onto a few hyperplanes close to y, along them to where the fewest other bits are wrong, and off them again.
+    """Move onto a few hyperplanes close to y, along them to where the fewest other bits are wrong, and off them again.
 
     `turn` is a hyperplane that must be among them.
     """
@@ -225,6 +225,7 @@ def _slide(
     held = min(q - 1, 4, at.offset.shape[0])
     if not held:
         return _best_on_line(at, y, jnp.broadcast_to(direction, y.shape), keys[1])
+    # the hyperplanes, mostly near ones
     x = y @ at.normal.T + at.offset
     far = jnp.log(jnp.abs(x) + 1e-12) + jax.random.gumbel(keys[2], x.shape[1:], y.dtype)
     far = jnp.where(at.signs == 0, jnp.inf, far)
@@ -241,9 +242,10 @@ def _slide(
     factor = jax.scipy.linalg.cho_factor(gram, lower=True)
 
     def towards(amount: Float[Array, "rows held"]) -> Float[Array, "rows latents"]:
-        """The shortest vector that has these products with the normals."""
+        """Find the shortest vector that has these products with the normals."""
         return jnp.einsum("nik,ni->nk", normals, jax.scipy.linalg.cho_solve(factor, amount[..., None])[..., 0])
 
+    # onto them, along them, and off them
     on = y - towards(jnp.take_along_axis(x, which, 1))
     along = direction - towards(normals @ direction)
     others = at._replace(signs=at.signs.at[jnp.arange(n)[:, None], which].set(0))
@@ -254,7 +256,7 @@ def _slide(
 def _best_on_line(
     at: Planes, y: Float[Array, "rows latents"], direction: Float[Array, "rows latents"], key: Key[Array, ""]
 ) -> Float[Array, "rows latents"]:
-    """The middle of an interval of the line y + a direction on which the fewest bits are wrong.
+    """Find the middle of an interval of the line y + a direction on which the fewest bits are wrong.
 
     That number changes by one at every crossing a_i = -(phi_i + w_i . y) / (w_i . direction); sorting them gives it
     for all intervals.  One of those with the fewest is picked at random.
@@ -289,7 +291,7 @@ def centre(
     signs: Float[Array, "rows columns"],
     y: Float[Array, "rows latents"],
 ) -> Float[Array, "rows latents"]:
-    """From a point inside a cell to its middle: the minimum of ``|y|^2 / 2 - (P / N) sum log distance_i(y)``.
+    """Move from a point inside a cell to its middle: the minimum of ``|y|^2 / 2 - (P / N) sum log distance_i(y)``.
 
     With that factor, where N counts the bits observed, the middle of a cone is as far out as its Gaussian mass.
     """
@@ -303,7 +305,7 @@ def nearest(
     signs: Float[Array, "rows columns"],
     y: Float[Array, "rows latents"],
 ) -> Float[Array, "rows latents"]:
-    """The mode of the latents given the bits: the point of the cell's closure nearest to the origin.
+    """Find the mode of the latents given the bits: the point of the cell's closure nearest to the origin.
 
     `y` must be inside the cell.  Bits that it violates are taken as y has them.
     """
@@ -333,6 +335,7 @@ def _interior(
         push = jnp.where(bounding, at.signs * aim / distance, 0) @ at.normal - y
         factor = jax.scipy.linalg.cho_factor(stiffness, lower=True)
         move = jax.scipy.linalg.cho_solve(factor, push[..., None])[..., 0]
+        # as far as distances and multipliers stay positive
         rate = at.signs * (move @ at.normal.T)
         pull = jnp.where(bounding, (aim - force * (distance + rate)) / distance, 0)
         length = _within(distance, rate)
@@ -349,12 +352,12 @@ def _interior(
 
 
 def _within(x: Float[Array, "rows columns"], change: Float[Array, "rows columns"]) -> Float[Array, " rows"]:
-    """The longest step, 1 at most, that keeps x positive."""
+    """Return the longest step, 1 at most, that keeps x positive."""
     return jnp.minimum(1, 0.99 * jnp.min(jnp.where(change < 0, -x / jnp.where(change < 0, change, 1), jnp.inf), 1))
 
 
 def n_cells(n_columns: int, n_components: int, bias: bool = True) -> int:
-    """Distinct rows that `n_columns` clipped Gaussians of `n_components` latents can produce.
+    """Count the distinct rows that `n_columns` clipped Gaussians of `n_components` latents can produce.
 
     For hyperplanes in general position; without biases they all pass through the origin (Cover 1965).
 
@@ -375,7 +378,7 @@ def n_distinct_planes(weights: np.ndarray, phi: np.ndarray) -> int:
 
 
 def n_distinct(bits: UInt8[np.ndarray, "rows columns"]) -> int:
-    """How many different rows a table of bits has.
+    """Count the different rows of a table of bits.
 
     >>> n_distinct(np.array([[0, 1], [1, 1], [0, 1]], np.uint8))
     2

@@ -1,6 +1,6 @@
 """Weights and biases of the largest likelihood, by EM from where the moments put them (`learner="likelihood"`).
 
-With noise a column has P(s_i | y) = Phi(s_i eta_i), eta_i = a_i.y + c_i, in units of its own noise,
+With noise a column has P(s_i | y) = Phi(s_i eta_i), eta_i = a_i.y + c_i, in units of its noise,
 
     a_i = w_i / sqrt(psi_i),    c_i = phi_i / sqrt(psi_i),
 
@@ -13,7 +13,7 @@ columns:
     H_i = sum_rows <(1 - v(s_i eta_i)) y^ y^'>,        1 - v = r (z + r), minus the second derivative of log Phi
     M_i = sum_rows <y^ y^'>
 
-where a bit is missing its row is left out of all three.  As 0 < 1 - v < 1, Q falls off less than M says, and
+where a bit is missing its row is left out of all three.  Since 0 < 1 - v < 1, Q falls off less than M says, and
 
     b_i + M_i^-1 g_i
 
@@ -23,7 +23,7 @@ trait model: the prior of y may be any Gaussian in the M-step, which is folded b
 and Anderson's method extrapolates, and takes back what did not help, down to the step that always climbs.
 
 Posteriors are points with weights: the nodes of `core/nodes.py`, moved to where expectation propagation puts a row's
-posterior.  They are placed anew at every pass, so that a row has no state, and any engine learns the same.
+posterior.  They are placed again at every pass, so that a row has no state, and any engine learns the same.
 """
 
 from __future__ import annotations
@@ -52,22 +52,16 @@ from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.params import Params, signs_of
 from latentbits.models.clipped_gaussian.tuning import (
-    CAUTION_FEW_COLUMNS,
-    CAUTION_MANY_COLUMNS,
     LEAST_UNIQUENESS,
-    LONGEST_STEP_SDS,
-    NET_OBJECTIVE_ERROR_NATS,
     NODES_OF_FEW_COLUMNS,
     NODES_OF_MANY_COLUMNS,
-    OBJECTIVE_ERROR_NATS,
     PATIENCE_PASSES,
     PLACING_SDS,
-    ROUGH_TOLERANCE_NATS,
 )
 
 __all__ = ["beyond", "stages"]
 
-STEEPEST = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniqueness is at its bound
+STEEPEST_SLOPE = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniqueness is at its bound
 
 Number: TypeAlias = Float[Array, ""] | float  # traced where it is an argument of a program
 
@@ -86,7 +80,7 @@ class Stats(eqx.Module):
 
 
 class Way(eqx.Module):
-    """What the programs are compiled for.
+    """The settings that programs are compiled for.
 
     Attributes
     ----------
@@ -104,24 +98,26 @@ class Way(eqx.Module):
 
 
 def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:
-    """Nodes to learn with; rows that are not complete may have few columns each."""
+    """Choose nodes to learn with; rows that are not complete may have few columns each."""
     many = complete and n_columns >= nodes.MANY_COLUMNS
-    size = (NODES_OF_MANY_COLUMNS if many else NODES_OF_FEW_COLUMNS)[min(n_latents, nodes.MOST_GRID + 1)][
-        0 if way.rough else 1
+    few_nodes, many_nodes = (NODES_OF_MANY_COLUMNS if many else NODES_OF_FEW_COLUMNS)[
+        min(n_latents, nodes.MOST_GRID + 1)
     ]
+    size = few_nodes if way.rough else many_nodes
     if n_latents > nodes.MOST_GRID:
         return nodes.quasi_monte_carlo(2**size, n_latents)
     return nodes.product_rule(size, n_latents)
 
 
 def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    """log p(s) of each row and its posterior, as the sums that an update needs."""
+    """Compute log p(s) of each row and its posterior, as the sums that an update needs."""
     signs, weight = signs_of(batch), batch.weight
     n, q = len(signs), shared.weights.shape[1]
     rule = rule_for(way, q, signs.shape[1], batch.observed is None)
     at = ep.approximate(shared, signs, PLACING_SDS).posterior
     if q > nodes.MOST_GRID:
         at = nodes.for_net(at, batch.rows)
+    # the bits at the nodes of each row, and the weights of these
     points = nodes.points_of(at, rule)
     root = jnp.sqrt(shared.psi)
     cut = half_line(signs[:, None] * (points @ (shared.weights / root[:, None]).T + shared.phi / root))
@@ -129,12 +125,14 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
     if batch.observed is not None:
         log_mass, bend = log_mass * batch.observed[:, None], bend * batch.observed[:, None]
     value, share = nodes.weigh(log_mass.sum(-1), points, at, rule)
+    # moments of y^ = (y, 1), and the derivatives of each column
     extended = jnp.concatenate([points, jnp.ones_like(points[..., :1])], -1)
     weighted = (weight[:, None] * share)[..., None]
     mean = jnp.einsum("nk,nkj->nj", share, points)
     away = points - mean[:, None]
     second = weight[:, None] * moments(mean, jnp.einsum("nk,nki,nkj->nij", share, away, away))
     total = sum_over_rows(second)
+    # sums over rows and nodes
     slope = (signs[:, None] * cut.ratio).reshape(n * len(rule.nodes), -1)
     flat = len(slope)
     stats = Stats(
@@ -153,19 +151,19 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
 
 
 def objective(precision: Number, params: Params, shared: Factors, stats: Stats) -> Float[Array, ""]:
-    """The log-likelihood, less the penalty of a prior of this precision on a (0 for none)."""
+    """Compute the log-likelihood, less the penalty of a prior of this precision on a (0 for none)."""
     return stats.objective.sum() - 0.5 * precision * jnp.sum(_slopes(params)[:, :-1] ** 2)
 
 
 def start(params: Params) -> Anderson:
-    """Nothing seen yet."""
+    """Start with nothing seen yet."""
     return anderson.start(_slopes(params).ravel(), 2, 5)  # five former steps
 
 
 def update(
     way: Way, precision: Number, state: Anderson, params: Params, shared: Factors, stats: Stats, progress: Progress
 ) -> tuple[Anderson, Params]:
-    """One step of all columns.
+    """Make one step of all columns.
 
     What is left to gain is what it promises, column by column, as one of Newton's would keep it; but not less than
     Newton's step on Q promises, nor than the last pass gained; and with few columns, where slow directions hide, ten
@@ -182,26 +180,28 @@ def update(
     if not way.accelerate:
         return state, _with_slopes(params, safe)
     step = _step(way, precision, here, gradient, stats.curvature)
-    ahead = here + step * jnp.minimum(1, LONGEST_STEP_SDS / jnp.maximum(_length(step), 1e-300))
+    ahead = here + step * jnp.minimum(1, 2.0 / jnp.maximum(_length(step), 1e-300))  # twice a column's noise at most
     # a prior, or a column at its bound, has a say in the coordinates, too
-    stands_alone = (precision == 0) & jnp.all(_length(ahead[:, :-1]) < 0.99 * STEEPEST)
+    stands_alone = (precision == 0) & jnp.all(_length(ahead[:, :-1]) < 0.99 * STEEPEST_SLOPE)
     bold = jnp.where(free & stands_alone, _bounded(_expanded(way, stats, ahead)), ahead)
+    # the extrapolation of either step
     many, on_grid = d >= nodes.MANY_COLUMNS, size - 1 <= nodes.MOST_GRID
-    noise = stats.n_rows * (NET_OBJECTIVE_ERROR_NATS if not on_grid else OBJECTIVE_ERROR_NATS if many else 0.0)
+    # nats to which the objective is known: few nodes, and those of nets, move with the rows' posteriors
+    noise = stats.n_rows * (5e-5 if not on_grid else 5e-6 if many else 0.0)
     images = jnp.stack([bold.ravel(), safe.ravel()])
     value = objective(precision, params, shared, stats)
     memory, point, _ = anderson.advance(state, here.ravel(), value, images, noise)
     point = _bounded(point.reshape(d, size))
+    # what is left to gain
     uphill = gradient.at[:, :-1].add(-precision * jnp.where(free, here[:, :-1], 0))
     promised = [jnp.sum(jnp.abs(jnp.sum(uphill * way_on, 1))) / 2 for way_on in (point - here, step)]
     gained = jnp.maximum(value - state.value - noise - anderson.ROUNDING * jnp.abs(value), 0)
     most = jnp.maximum(jnp.maximum(*promised), gained)
-    caution = CAUTION_FEW_COLUMNS if on_grid and not many else CAUTION_MANY_COLUMNS
-    return anderson.promise(memory, caution * most), _with_slopes(params, point)
+    return anderson.promise(memory, (10.0 if on_grid and not many else 1.0) * most), _with_slopes(params, point)
 
 
 def _slopes(params: Params) -> Float[Array, "columns extended"]:
-    """(a, c) of each column."""
+    """Return (a, c) of each column."""
     return jnp.concatenate([params.weights, params.phi[:, None]], 1) / jnp.sqrt(params.psi)[:, None]
 
 
@@ -216,7 +216,7 @@ def _length(x: Float[Array, "columns size"]) -> Float[Array, "columns 1"]:
 
 
 def _bounded(slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:
-    return slopes * jnp.minimum(1, STEEPEST / jnp.maximum(_length(slopes[:, :-1]), 1e-300))
+    return slopes * jnp.minimum(1, STEEPEST_SLOPE / jnp.maximum(_length(slopes[:, :-1]), 1e-300))
 
 
 def _step(
@@ -226,7 +226,7 @@ def _step(
     gradient: Float[Array, "columns extended"],
     curvature: Float[Array, "columns pairs"],
 ) -> Float[Array, "columns extended"]:
-    """To the highest point of a quadratic with this gradient and curvature, less the prior's penalty, within the bound.
+    """Step to the top of a quadratic of this gradient and curvature, less the prior's penalty, within the bound.
 
     Where the latents determine a bit wholly its slopes would run to infinity: they end where its uniqueness is at its
     bound, |a| = R.  The multiplier of that is found as the radius of a trust region is (More & Sorensen 1983): Newton's
@@ -252,7 +252,7 @@ def _step(
         ahead = first * (here + step(multiplier))
         length = jnp.maximum(_length(ahead), 1e-300)
         fall = jnp.sum(ahead * solved(multiplier, ahead), 1, keepdims=True)
-        more = length**2 / jnp.maximum(fall, 1e-300) * (length / STEEPEST - 1)
+        more = length**2 / jnp.maximum(fall, 1e-300) * (length / STEEPEST_SLOPE - 1)
         return jnp.where(length > 1e-9, jnp.maximum(multiplier + more, precision), precision)
 
     least = jnp.full_like(here[:, :1], precision)
@@ -260,7 +260,7 @@ def _step(
 
 
 def _expanded(way: Way, stats: Stats, slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:
-    """The same bits in coordinates in which the posteriors of all rows together have mean 0 and covariance I."""
+    """Turn to coordinates in which the posteriors of all rows together have mean 0 and covariance I."""
     q = slopes.shape[1] - 1
     j, k = pairs(q + 1)
     second = stats.moments / stats.n_rows
@@ -274,21 +274,21 @@ def _expanded(way: Way, stats: Stats, slopes: Float[Array, "columns extended"]) 
 
 
 def row_floats(way: Way, n_components: int | str, n_columns: int) -> int:
-    """Numbers that the E-step holds per row."""
+    """Count the numbers that the E-step holds per row."""
     q = n_components if isinstance(n_components, int) else 4
     return 4 * n_columns * len(rule_for(way, q, n_columns, False).nodes) + 4 * (q + 1) ** 2
 
 
 @cache
 def _with(function: Any, *settings: Any) -> Any:
-    """A function with its settings; compiled code is found by the identity of what this returns."""
+    """Bind a function to its settings; compiled code is found by the identity of the result."""
     return Partial(function, *settings)
 
 
 def beyond(
     model: Model, n_components: int | str, bias: bool, weight_prior: float | None = None, accelerate: bool = True
 ) -> Model:
-    """The record that goes on from where one that learns from moments ends."""
+    """Make the record that goes on from where one that learns from moments ends."""
     fine, precision = Way(False, bias, accelerate), 0.0 if weight_prior is None else 1 / weight_prior**2
     return model._replace(
         e_step=_with(e_step, fine),
@@ -301,7 +301,7 @@ def beyond(
 
 
 def stages(n_components: int | str, bias: bool, accelerate: bool) -> tuple[Stage, ...]:
-    """Of a record of `beyond`: most of the way by few nodes; without acceleration, all of it by many."""
+    """Make the stages of a record of `beyond`: first by few nodes; without acceleration, all by many."""
     rough, fine = (Way(few, bias, accelerate) for few in (True, False))
     by_many = Iterate(
         "EM",
@@ -315,7 +315,7 @@ def stages(n_components: int | str, bias: bool, accelerate: bool) -> tuple[Stage
         measure=Measure.PROGRESS,
         e_step=_with(e_step, rough),
         row_floats=_with(row_floats, rough, n_components),
-        tol=ROUGH_TOLERANCE_NATS,
+        tol=1e-5,  # nats a row: few nodes are not right to more
         patience=PATIENCE_PASSES,
     )
     return by_few, by_many

@@ -38,27 +38,27 @@ Numbers = np.ndarray | float
 
 
 def density_of_hidden(y: Numbers) -> np.ndarray:
-    """(1): P(y_i) = exp(-y_i^2 / 2) / (2 pi)^(1/2), of each hidden variable."""
+    """Compute (1): P(y_i) = exp(-y_i^2 / 2) / (2 pi)^(1/2), of each hidden variable."""
     return np.asarray(np.exp(-np.square(y) / 2) / np.sqrt(2 * np.pi))
 
 
 def gaussians(weights: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(2): x_i = sum_j W_ij y_j; weights are (N, P), y is (P,) or rows of them."""
+    """Compute (2): x_i = sum_j W_ij y_j; weights are (N, P), y is (P,) or rows of them."""
     return y @ weights.T
 
 
 def bits(x: Numbers) -> np.ndarray:
-    """(3): s_i = sgn(x_i); x = 0, which has no probability, gives -1."""
+    """Compute (3): s_i = sgn(x_i); x = 0, which has no probability, gives -1."""
     return np.where(np.asarray(x) > 0, 1.0, -1.0)
 
 
 def covariance_of_gaussians(weights: np.ndarray) -> np.ndarray:
-    """(4): C^xx = <x x'> = W W'."""
+    """Compute (4): C^xx = <x x'> = W W'."""
     return weights @ weights.T
 
 
 def mean_product(covariance: np.ndarray, biases: tuple[float, float] = (0.0, 0.0)) -> float:
-    """(5): <s_i s_j> = Int dx P(x) sgn(x_i) sgn(x_j), of two bits; with biases, those of (8).
+    """Compute (5): <s_i s_j> = Int dx P(x) sgn(x_i) sgn(x_j), of two bits; with biases, those of (8).
 
     All x but two integrate to 1.  The inner integral over x_j given x_i is that of a sign over a Gaussian with mean m
     and variance v, which is erf(m / (2 v)^(1/2)).
@@ -85,34 +85,34 @@ def mean_product(covariance: np.ndarray, biases: tuple[float, float] = (0.0, 0.0
 
 
 def density_of_gaussians(x: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """(6): P(x) = exp(-x' C^-1 x / 2) / ((2 pi)^n det C)^(1/2), of n variables x at most as many as C^xx has ranks."""
+    """Compute (6): P(x) = exp(-x' C^-1 x / 2) / ((2 pi)^n det C)^(1/2), of n variables x; n is at most C's rank."""
     distance = np.sum(x * np.linalg.solve(covariance, x.T).T, axis=-1)
     return np.exp(-distance / 2) / np.sqrt(np.linalg.det(2 * np.pi * covariance))
 
 
 def correlation_of_bits(covariance: np.ndarray) -> np.ndarray:
-    """(7): C^ss_ij = (2 / pi) asin(C^xx_ij / (C^xx_ii C^xx_jj)^(1/2)), without biases."""
+    """Compute (7): C^ss_ij = (2 / pi) asin(C^xx_ij / (C^xx_ii C^xx_jj)^(1/2)), without biases."""
     size = np.sqrt(np.diag(covariance))
     return 2 / np.pi * np.arcsin(np.clip(covariance / np.outer(size, size), -1, 1))
 
 
 def correlation_of_gaussians(binary: np.ndarray) -> np.ndarray:
-    """(7) the other way round, where variances are 1: C^xx = sin(pi C^ss / 2)."""
+    """Invert (7) where variances are 1: C^xx = sin(pi C^ss / 2)."""
     return np.sin(np.pi / 2 * binary)
 
 
 def biased_bits(phi: Numbers, x: Numbers) -> np.ndarray:
-    """(8): s_i = sgn(phi_i + x_i)."""
+    """Compute (8): s_i = sgn(phi_i + x_i)."""
     return bits(np.add(phi, x))
 
 
 def bias_of_mean(mean: Numbers, variance: Numbers = 1.0) -> np.ndarray:
-    """(9): phi_i = (2 C^xx_ii)^(1/2) erf^-1(<s_i>)."""
+    """Compute (9): phi_i = (2 C^xx_ii)^(1/2) erf^-1(<s_i>)."""
     return np.asarray(np.sqrt(np.multiply(2, variance)) * erfinv(mean))
 
 
 def covariance_of_biased_bits(phi_i: float, phi_j: float, rho: float) -> float:
-    """(10): C^ss_ij = <s_i s_j> - <s_i> <s_j> of bits with biases, from the correlation rho of their x.
+    """Compute (10): C^ss_ij = <s_i s_j> - <s_i> <s_j> of bits with biases, from the correlation rho of their x.
 
     The paper's equation is lost; this one follows from (5), (6) and (8), for variances of 1.  It is 0 at rho = 0.  By
     Price's theorem d<f(x_i) g(x_j)> / drho = <f'(x_i) g'(x_j)>, and sgn(phi + x) has the derivative 2 delta(phi + x):

@@ -22,13 +22,13 @@ from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.nodes import log_det
 from latentbits.core.packed import pairs, products
 from latentbits.core.special import half_line
-from latentbits.models.clipped_gaussian.tuning import EP_STEP, HARD_UNIQUENESS, SOFTENING_SWEEPS
+from latentbits.models.clipped_gaussian.tuning import EP_STEP_SHARE, SOFTENING_SWEEPS
 
 __all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density", "mode", "predict"]
 
 
 class Factors(eqx.Module):
-    """What the bits of all rows have in common.
+    """The model as factors, which the bits of all rows have in common.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Factors(eqx.Module):
 def factors_of(
     weights: Float[Array, "columns latents"], phi: Float[Array, " columns"], psi: Float[Array, " columns"]
 ) -> Factors:
-    """The factors of a model."""
+    """Make the factors of a model."""
     alone = jnp.sum(weights**2, 1) == 0
     return Factors(weights, phi, jnp.where(alone & (psi == 0), 1.0, psi), products(weights))
 
@@ -76,7 +76,7 @@ def _posterior(factors: Factors, tau: Array, nu: Array) -> Gaussian:
 
 
 def _marginals(factors: Factors, at: Gaussian) -> tuple[Float[Array, "rows columns"], Float[Array, "rows columns"]]:
-    """Mean and variance of w_i.y, for each row and column."""
+    """Compute mean and variance of w_i.y, for each row and column."""
     j, k = pairs(factors.weights.shape[1])
     twice = jnp.asarray(2 - (j == k), at.mean.dtype)
     return at.mean @ factors.weights.T, (at.covariance[:, j, k] * twice) @ factors.squares.T
@@ -110,13 +110,12 @@ def _tilt(factors: Factors, signs: Array, at: Gaussian, tau: Array, nu: Array, s
 
 
 def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance: float = 1e-4) -> Approximation:
-    """The posterior of each row; `signs` are +1, -1, and 0 for a missing bit.
+    """Approximate the posterior of each row; `signs` are +1, -1, and 0 for a missing bit.
 
     Rows go on together until a sweep moves the mean of each by less than `tolerance` of its standard deviation.  A row
     whose sweeps begin to swing goes on in shorter steps.
     """
-    hard = jnp.min(factors.psi) < HARD_UNIQUENESS
-    softening = jnp.where(hard, SOFTENING_SWEEPS, 0)
+    softening = jnp.where(jnp.min(factors.psi) < 0.05, SOFTENING_SWEEPS, 0)  # below, a bit is nearly a half-space
 
     def body(carry: tuple[Array, _Sites, Gaussian]) -> tuple[Array, _Sites, Gaussian]:
         number, sites, at = carry
@@ -128,7 +127,7 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
         ahead = _posterior(factors, tau, nu)
         change = _distance(at, ahead)
         shorter = (change > 0.7 * sites.change) & (number > softening + 3)
-        length = jnp.where(shorter, jnp.maximum(0.7 * sites.step, 0.05), jnp.minimum(1.1 * sites.step, EP_STEP))
+        length = jnp.where(shorter, jnp.maximum(0.7 * sites.step, 0.05), jnp.minimum(1.1 * sites.step, EP_STEP_SHARE))
         return number + 1, _Sites(tau, nu, length, change), ahead
 
     def going(carry: tuple[Array, _Sites, Gaussian]) -> Array:
@@ -137,7 +136,7 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
 
     none = jnp.zeros_like(signs)
     rows = jnp.ones_like(signs[:, 0])
-    start = _Sites(none, none, EP_STEP * rows, jnp.inf * rows)
+    start = _Sites(none, none, EP_STEP_SHARE * rows, jnp.inf * rows)
     q = factors.weights.shape[1]
     eye = jnp.broadcast_to(jnp.eye(q, dtype=signs.dtype), (len(signs), q, q))
     prior = Gaussian(jnp.zeros_like(eye[:, 0]), eye)
@@ -153,14 +152,14 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
 
 
 def _distance(a: Gaussian, b: Gaussian) -> Float[Array, " rows"]:
-    """How far the mean moves, in posterior standard deviations, and by what share these change; the larger."""
+    """Return the larger of how far the mean moves, in posterior standard deviations, and by what share these change."""
     spread_a, spread_b = (jnp.sqrt(jnp.sum(g.scale**2, 2)) for g in (a, b))
     moved = jnp.max(jnp.abs(a.mean - b.mean) / spread_b, 1)
     return jnp.maximum(moved, jnp.max(jnp.abs(spread_a / spread_b - 1), 1))
 
 
 def predict(factors: Factors, at: Gaussian) -> Float[Array, "rows columns"]:
-    """P(bit = 1) of each column where y is so distributed."""
+    """Compute P(bit = 1) of each column where y is so distributed."""
     mean, variance = _marginals(factors, at)
     return jax.scipy.special.ndtr((factors.phi + mean) / jnp.sqrt(factors.psi + variance))
 
@@ -168,7 +167,7 @@ def predict(factors: Factors, at: Gaussian) -> Float[Array, "rows columns"]:
 def log_density(
     factors: Factors, signs: Float[Array, "rows columns"], points: Float[Array, "rows points latents"]
 ) -> Float[Array, "rows points"]:
-    """log p(s | y) at several points of each row, one after the other, so that memory does not grow with them."""
+    """Compute log p(s | y) at several points of each row in turn, so that memory does not grow with them."""
     root = jnp.sqrt(factors.psi)
     scaled, offset = factors.weights / root[:, None], factors.phi / root
     seen = jnp.abs(signs)
@@ -182,7 +181,7 @@ def log_density(
 def mode(
     factors: Factors, signs: Float[Array, "rows columns"], start: Float[Array, "rows latents"], n_steps: int = 20
 ) -> Float[Array, "rows latents"]:
-    """The most probable y of each row (MAP), by damped Newton steps; needs noise.  The density is log-concave."""
+    """Find the most probable y of each row (MAP), by damped Newton steps; needs noise.  The density is log-concave."""
     root = jnp.sqrt(factors.psi)
     scaled, squares = factors.weights / root[:, None], factors.squares / factors.psi[:, None]
     seen = jnp.abs(signs)

@@ -1,4 +1,4 @@
-"""Exact draws of the hidden variables of a row, where columns have noise of their own.
+"""Exact draws of the hidden variables of a row, where columns have noise.
 
 Given y, the Gaussian x_i behind each bit is cut at its sign; given all x, y is Gaussian, with one covariance for all
 rows (Albert & Chib 1993).  Missing bits are drawn without a cut, which keeps that so.  For clipping without noise see
@@ -25,7 +25,7 @@ def gibbs(
     n_between: int,
     n_forget: int,
 ) -> Float[Array, "rows samples latents"]:
-    """Draws of y given each row: `n_forget` sweeps to forget the start, then a draw every `n_between`."""
+    """Draw y given each row: `n_forget` sweeps to forget the start, then a draw every `n_between`."""
     root = jnp.sqrt(factors.psi)
     scaled = factors.weights / factors.psi[:, None]
     precision = jnp.eye(start.shape[1], dtype=signs.dtype) + factors.weights.T @ scaled

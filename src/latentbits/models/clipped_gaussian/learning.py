@@ -34,18 +34,22 @@ from latentbits.models.clipped_gaussian.spectrum import (
     spectrum,
 )
 from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
-from latentbits.models.clipped_gaussian.tuning import (
-    FACTORS_BELOW_COLUMNS_PER_COMPONENT,
-    LEAST_COMPONENT_UNIQUENESS,
-    LEAST_UNIQUENESS,
-    TIMED_COLUMNS,
-)
+from latentbits.models.clipped_gaussian.tuning import LEAST_COMPONENT_UNIQUENESS, LEAST_UNIQUENESS
 
-__all__ = ["Recipe", "e_step", "from_correlations", "objective", "untold", "whole_bytes", "whole_stages", "wide_stages"]
+__all__ = [
+    "Recipe",
+    "e_step",
+    "from_correlations",
+    "objective",
+    "undetermined_words",
+    "whole_bytes",
+    "whole_stages",
+    "wide_stages",
+]
 
 
 class Recipe(NamedTuple):
-    """How moments become a model."""
+    """The way from moments to a model."""
 
     n_components: int | str = 2  # P; "positive": all positive eigenvalues; "parallel": those above chance
     noise: str = "unique"  # or "none"
@@ -55,8 +59,8 @@ class Recipe(NamedTuple):
     extraction: str = "auto"  # or "components", or "factors"
 
     def takes_factors(self, n_columns: int, n_components: int) -> bool:
-        """Tell whether weights are factors, and not components."""
-        few = self.noise == "unique" and n_columns < FACTORS_BELOW_COLUMNS_PER_COMPONENT * n_components
+        """Tell whether weights are factors; with fewer than ten columns for each, components are far too long."""
+        few = self.noise == "unique" and n_columns < 10 * n_components
         return self.extraction == "factors" or (self.extraction == "auto" and few)
 
 
@@ -80,23 +84,13 @@ def from_correlations(
         weights, least = factor_weights(correlation, n_components, LEAST_UNIQUENESS, left), LEAST_UNIQUENESS
     else:
         weights, least = whole.weights(n_components), LEAST_COMPONENT_UNIQUENESS
+    # from weights to the model
     constant = np.diag(found.latent) == 0
     weights, phi, psi = _model_of(weights, found.means, constant, recipe, least_mean, least)
     with tree.double():
-        return Params(
-            jnp.asarray(weights),
-            jnp.asarray(phi),
-            jnp.asarray(psi),
-            jnp.asarray(found.means),
-            jnp.asarray(found.binary),
-            jnp.asarray(correlation),
-            jnp.asarray(found.error),
-            jnp.asarray(found.undetermined),
-            jnp.asarray(found.corrected),
-            jnp.asarray(whole.values),
-            jnp.asarray(np.linalg.eigvalsh(found.binary)[::-1]),
-            jnp.asarray(negative_share(plain.values)),
-        )
+        pairs = found.binary, correlation, found.error, found.undetermined, found.corrected
+        values = whole.values, np.linalg.eigvalsh(found.binary)[::-1], negative_share(plain.values)
+        return Params(*map(jnp.asarray, (weights, phi, psi, found.means, *pairs, *values)))
 
 
 def _model_of(
@@ -125,7 +119,7 @@ def _model_of(
 
 
 def whole_bytes(n_columns: int) -> int:
-    """Memory at the peak of learning with all matrices of pairs, as measured: some thirty of them in float64."""
+    """Return the memory at the peak of learning with all matrices of pairs, as measured: some thirty in float64."""
     return 256 * n_columns**2
 
 
@@ -190,13 +184,8 @@ def whole_stages(
 
 
 def _moments(stats: Stats) -> Moments:
-    return Moments(
-        float(stats.n_rows),
-        *(
-            np.asarray(x, np.float64)
-            for x in (stats.ones, stats.observed, stats.pair_ones, stats.pair_left, stats.pair_observed)
-        ),
-    )
+    counts = stats.ones, stats.observed, stats.pair_ones, stats.pair_left, stats.pair_observed
+    return Moments(float(stats.n_rows), *(np.asarray(x, np.float64) for x in counts))
 
 
 def _seen(
@@ -205,11 +194,11 @@ def _seen(
     weights: np.ndarray | None,
     rng: np.random.Generator,
 ) -> np.ndarray | None:
-    """Where a table has bits, (rows, columns) of some of its rows, or all; None if it has no holes."""
+    """Find where a table has bits, (rows, columns) of some of its rows, or all; None if it has no holes."""
     if np.all(moments.observed == moments.n_rows):
         return None
     if rows is None:
-        raise ValueError("n_components='parallel' must know where a table has its holes: see whole_stages")
+        raise ValueError("n_components='parallel' must know where a table has its holes: pass rows to whole_stages")
     size = simulated_rows(moments)
     chosen = np.sort(rng.choice(int(moments.n_rows), size, replace=False))
     if weights is not None:  # a row is as many of them as it counts
@@ -223,26 +212,24 @@ def _seen(
 
 
 def _check_diagonalising(d: int, left: TimeLeft) -> None:
-    """Diagonalising cannot be looked in upon: what it will take is told from a small matrix."""
-    if d > TIMED_COLUMNS and left() < np.inf:
-        pace = Pace(f"diagonalising a matrix of {d} columns", 1, left)
-        pace.expect(
-            min(_seconds_for_small() for _ in range(3)) * (d / TIMED_COLUMNS) ** 3
-        )  # others may be at work, too
-
-
-def _seconds_for_small() -> float:
-    began = time.perf_counter()
-    np.linalg.eigh(np.eye(TIMED_COLUMNS) + 1 / TIMED_COLUMNS)
-    return time.perf_counter() - began
+    """Check that time will do for diagonalising, which cannot be stopped; a small matrix shows what it takes."""
+    small = 400  # columns
+    if d <= small or left() == np.inf:
+        return
+    seconds = []
+    for _ in range(3):  # others may be at work, too
+        began = time.perf_counter()
+        np.linalg.eigh(np.eye(small) + 1 / small)
+        seconds.append(time.perf_counter() - began)
+    Pace(f"diagonalising a matrix of {d} columns", 1, left).expect(min(seconds) * (d / small) ** 3)
 
 
 def _prepare_counting(params: Params, state: Any, progress: Progress | None) -> None:
-    """Nothing: pairs are counted before there are any weights."""
+    """Prepare nothing: pairs are counted before there are any weights."""
 
 
 def _no_state(params: Params) -> None:
-    """Counting carries nothing from before."""
+    """Start with nothing: counting carries nothing from before."""
 
 
 def e_step(params: Params, shared: Factors | None, batch: Batch, row_state: None) -> tuple[Stats, None]:
@@ -254,7 +241,7 @@ def _keep_counts(state: None, params: Params, shared: None, stats: Stats, progre
 
 
 def objective(params: Params, shared: Factors | None, stats: Stats) -> Float[Array, ""]:
-    """Minus the squared error of W W' as an approximation of C^xx, the diagonal left out; there is no likelihood."""
+    """Return minus the squared error of W W' about C^xx, the diagonal left out; there is no likelihood."""
     if not params.correlation.size:  # nothing is known yet, or pairs are not kept
         return jnp.zeros(())
     left = params.correlation - params.weights @ params.weights.T
@@ -283,7 +270,7 @@ def wide_stages(
         d = params.phi.shape[0]
         found = wide.correlate(wide.pack(rows(), d, weighing), recipe.bias, recipe.correction, left)
         if found.n_undetermined:
-            warnings.warn(untold(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
+            warnings.warn(undetermined_words(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
         n_components = int(recipe.n_components)
         latent, binary = found.spectra(n_components, left)
         if recipe.takes_factors(d, n_components):
@@ -291,29 +278,22 @@ def wide_stages(
             weights = wide.factor_weights(found, latent, n_components, least, left)
         else:
             weights, least = latent.weights(n_components), LEAST_COMPONENT_UNIQUENESS
+        # from weights to the model, without matrices of pairs
         constant = np.ones(d, bool)
         constant[found.columns] = False
         half_a_row = 0.5 / (found.observed + 1)
         weights, phi, psi = _model_of(weights, found.means, constant, recipe, half_a_row, least)
-        nothing, no_flags = jnp.zeros((0, 0)), jnp.zeros((0, 0), bool)
-        return Params(
-            jnp.asarray(weights),
-            jnp.asarray(phi),
-            jnp.asarray(psi),
-            jnp.asarray(found.means),
-            *(nothing, nothing, nothing, no_flags, no_flags),
-            jnp.asarray(latent.values),
-            jnp.asarray(binary.values),
-            jnp.asarray(np.nan),
-        )
+        no_pairs = (*np.zeros((3, 0, 0)), *np.zeros((2, 0, 0), bool))
+        values = latent.values, binary.values, np.nan
+        return Params(*map(jnp.asarray, (weights, phi, psi, found.means, *no_pairs, *values)))
 
     return (Transform("counting and inverting pairs", learn, timed=True),)
 
 
-def untold(n_untold: int, n_pairs: int) -> str:
-    """A warning of pairs whose correlation the data cannot tell."""
+def undetermined_words(n_undetermined: int, n_pairs: int) -> str:
+    """Word a warning of pairs whose correlation the data do not determine."""
     return (
-        f"{n_untold} of {n_pairs} pairs of columns cannot be told (undetermined_): they were never seen "
-        "together, one is constant where both are seen, or they are too rare. The spectrum and all that comes "
-        "of it takes these correlations as they are, 0 for most"
+        f"the correlations of {n_undetermined} of {n_pairs} pairs of columns are not determined (undetermined_): the "
+        "two were never seen together, one is constant where both are seen, or they are too rare. The spectrum and "
+        "all that comes of it takes these correlations as they are, 0 for most: leave such columns out, or add rows"
     )

@@ -1,8 +1,8 @@
 """log p of a row with noise and its missing bits, by importance sampling around where EP puts its posterior.
 
 Posteriors are log-concave, and with many columns close to Gaussian: a few points a row are enough for most rows.  So
-all rows get few, and rows whose error is still above `GOAL_ERROR_NATS` get more, level by level.  What a row gets
-depends on its own key and bits alone.
+all rows get few, and rows whose error is still above `GOAL_ERROR_NATS` get more, level by level.  The points of
+a row depend on its key and bits alone.
 
 A row has `NET_REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error,
 independent from row to row.  Every point comes with its mirror image, so that the odd part of what the Gaussian leaves
@@ -29,15 +29,13 @@ from latentbits.models.clipped_gaussian.tuning import (
     GOAL_ERROR_NATS,
     LIKELIHOOD_PAIRS,
     NET_REPLICATES,
-    REFINED_BLOCKS,
-    WIDEST_PROPOSAL_SDS,
 )
 
 __all__ = ["is_sampled", "log_evidence", "predict"]
 
 
 def is_sampled(n_latents: int, n_columns: int) -> bool:
-    """Whether a few points do better than the product rules of `core/nodes.py`, which do not grow fewer."""
+    """Tell whether a few points do better than the product rules of `core/nodes.py`, which do not grow fewer."""
     return n_latents > MOST_GRID or (n_latents > 1 and n_columns >= MANY_COLUMNS)
 
 
@@ -59,7 +57,7 @@ class _Sums(NamedTuple):
 def log_evidence(
     factors: Factors, signs: Float[Array, "rows columns"], at: Gaussian, keys: Key[Array, " rows"]
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """log p(s) of each row, and its standard error.
+    """Estimate log p(s) of each row, and its standard error.
 
     Parameters
     ----------
@@ -79,7 +77,7 @@ def predict(
     keys: Key[Array, " rows"],
     asked: Bool[Array, " rows"] | bool = True,
 ) -> Float[Array, "rows columns"]:
-    """P(bit = 1 | s) of each column, by the points of `log_evidence`.
+    """Estimate P(bit = 1 | s) of each column, by the points of `log_evidence`.
 
     The points say by which factor the mass of y with either bit differs from that of the Gaussian `at`, of which it is
     known exactly.  Other rows than those `asked` cost nothing, and mean nothing.
@@ -95,20 +93,16 @@ def _by_levels(
     predicting: bool,
     asked: Bool[Array, " rows"] | bool = True,
 ) -> Float[Array, "rows found"]:
-    """log p(s), its standard error, and a bound of that; and, if asked for, P(bit = 1 | s) of each column.
+    """Estimate log p(s), its standard error, and a bound of that; and, if asked for, P(bit = 1 | s) of each column.
 
     Rows go on by a bound of their error that does not know how evenly a net is spread.  It is steadier than the error
     itself: rows that stop because their error came out small by chance would have errors that are too small.
     """
     n, q = at.mean.shape
-    size = -(-n // REFINED_BLOCKS)
-    levels = (
-        (COMPLETION_PAIRS,)
-        if predicting
-        else LIKELIHOOD_PAIRS
-        if signs.shape[1] >= MANY_COLUMNS
-        else LIKELIHOOD_PAIRS[1:]
-    )
+    n_blocks = 16  # of the rows of a chunk, of which those are taken that need more points
+    size = -(-n // n_blocks)
+    levels: tuple[int, ...] = LIKELIHOOD_PAIRS if signs.shape[1] >= MANY_COLUMNS else LIKELIHOOD_PAIRS[1:]
+    levels = (COMPLETION_PAIRS,) if predicting else levels
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(levels[-1]), signs.dtype)
     # one table, of which rows are taken: every gather and scatter is a loop to be compiled
     parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, NET_REPLICATES * q).astype(signs.dtype)
@@ -117,7 +111,7 @@ def _by_levels(
 
     def refine(level: Array, found: Float[Array, "rows found"]) -> Float[Array, "rows found"]:
         rough = found[:, 2] > GOAL_ERROR_NATS
-        order = _first(rough, REFINED_BLOCKS * size)
+        order = _first(rough, n_blocks * size)
 
         def block(k: Array, found: Float[Array, "rows found"]) -> Float[Array, "rows found"]:
             chosen = jax.lax.dynamic_slice_in_dim(order, k * size, size)
@@ -135,7 +129,7 @@ def _by_levels(
 
 
 def _first(chosen: Bool[Array, " rows"], size: int) -> Int[Array, " size"]:
-    """The numbers of the rows that are chosen, and of the row after the last.
+    """Return the numbers of the rows that are chosen, and of the row after the last.
 
     Running counts by products with triangles: a running sum takes long to compile.
     """
@@ -149,7 +143,7 @@ def _first(chosen: Bool[Array, " rows"], size: int) -> Int[Array, " size"]:
 
 
 def _shifts(keys: Key[Array, " rows"], size: int) -> Float[Array, "rows size"]:
-    """Numbers between 0 and 1 from the bits of a row's key, which are random, by a hash (Wellons' lowbias32).
+    """Make numbers between 0 and 1 from the bits of a row's key, which are random, by a hash (Wellons' lowbias32).
 
     Threefry, by which the keys themselves are made, takes a second to compile once more.
     """
@@ -179,7 +173,9 @@ def _importance(
     w / g varies far less than w: of points that the wider Gaussian puts far out, both weigh little.
     """
     n, copies, q = shift.shape
-    wider = 1 + (WIDEST_PROPOSAL_SDS - 1) / max(1, np.sqrt(q) / 2)  # in many dimensions a little is much
+    # Wider than the Gaussian: where tails are heavier, weights would be unbounded and errors too small.  In many
+    # dimensions a little is much.
+    wider = 1 + (1.3 - 1) / max(1, np.sqrt(q) / 2)
 
     def add(k: Array, sums: _Sums) -> _Sums:
         u = net[k] + shift
@@ -188,12 +184,13 @@ def _importance(
         points = at.mean[:, None] + jnp.einsum("nki,nji->nkj", z, at.scale)
         length = jnp.sum(z**2, -1)
         joint = log_density(factors, signs, points) + 0.5 * (length / wider**2 - jnp.sum(points**2, -1))
+        # weights of the pairs, relative to the largest so far
         top = jnp.maximum(sums.top, jnp.max(joint, 1))
         each_w, each_g = (jnp.exp(x) for x in (joint - top[:, None], 0.5 * (1 / wider**2 - 1) * length))
         w, g = (jnp.sum(x.reshape(n, 2, copies), 1) for x in (each_w, each_g))
         before = jnp.exp(sums.top - top)
         bits = sums.bits
-        if predicting:
+        if predicting:  # column sums, too
             w_one, w_zero, *of_gaussian = bits
             bits = (w_one * before[:, None], w_zero * before[:, None], *of_gaussian)
             bits = jax.lax.fori_loop(0, 2 * copies, partial(add_bits, points, each_w, each_g), bits)
@@ -213,6 +210,7 @@ def _importance(
         new = (w[:, k, None] * one, w[:, k, None] * zero, g[:, k, None] * one, g[:, k, None] * zero)
         return tuple(a + b for a, b in zip(bits, new))
 
+    # sums over the points, and from them the value
     each, none = jnp.zeros_like(shift[:, :, 0]), jnp.zeros_like(shift[:, 0, 0])
     nothing = (jnp.zeros_like(signs),) * 4 if predicting else ()
     sums = jax.lax.fori_loop(0, n_pairs, add, _Sums(none - jnp.inf, each, each, none, none, none, nothing))
@@ -221,7 +219,7 @@ def _importance(
     value = sums.top + jnp.log(ratio) + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(at.scale, axis1=1, axis2=2))), 1)
 
     def variance(x: Float[Array, "rows copies"]) -> Float[Array, " rows"]:
-        """Of the sum over copies, as a part of its square."""
+        """Estimate the variance of the sum over copies, as a part of its square."""
         sums = jnp.sum(x, 1, keepdims=True)
         return jnp.sum((x / sums - 1 / copies) ** 2, 1) * (copies / (copies - 1))
 
@@ -236,7 +234,7 @@ def _importance(
 
 
 def _ones(p: Array, w_one: Array, w_zero: Array, g_one: Array, g_zero: Array) -> Float[Array, "rows columns"]:
-    """P(bit = 1) from that of the Gaussian, `p`, and the sums of its weights and the posterior's with either bit."""
+    """Compute P(bit = 1) from the Gaussian's, `p`, and sums of its weights and the posterior's with either bit."""
     tiny = jnp.finfo(p.dtype).tiny
     one, zero = p * w_one / jnp.maximum(g_one, tiny), (1 - p) * w_zero / jnp.maximum(g_zero, tiny)
     return one / jnp.maximum(one + zero, tiny)

@@ -6,12 +6,12 @@ The paper's equations, by their numbers, are in `equations.py`; the README of `p
 function computes each of them here.
 
 Learning is one pass, which counts how often bits are 1 together (`core/pair_counts.py`), and then a scalar function of
-each pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the
-paper (`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit
+each pair and one diagonalisation.  The part of a column's variance that P components leave over is either dropped, as
+in the paper (`noise="none"`: bits are a function of y), or kept as noise of each column (`noise="unique"`: a probit
 factor model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on
 from there (`em.py`).  Given a row, y is integrated over (`use.py`) by a lattice of nodes for all rows (`lattice.py`) or
-by points of the row's own, around where expectation propagation (`expectation.py`) puts it (`likelihood.py`);
-without noise the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
+by points for each row, around where expectation propagation (`expectation.py`) puts it (`likelihood.py`); without noise
+the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from latentbits.models.clipped_gaussian.params import Params
 from latentbits.models.clipped_gaussian.tuning import LATTICE_NODES_AT_ONCE
 from latentbits.models.clipped_gaussian.use import use_of
 
-__all__ = ["EXTRACTIONS", "LEARNERS", "LIKELIHOODS", "NOISES", "model"]
+__all__ = ["CHOICES", "model"]
 
-NOISES = ("unique", "none")
-LEARNERS = ("moments", "likelihood")
-LIKELIHOODS = ("importance", "ep")
-EXTRACTIONS = ("auto", "components", "factors")
+CHOICES = {
+    "noise": ("unique", "none"),
+    "learner": ("moments", "likelihood"),
+    "likelihood": ("importance", "ep"),
+    "extraction": ("auto", "components", "factors"),
+}
 
 
 def _init(key: Key[Array, ""], summary: Summary) -> Params:
@@ -80,14 +82,10 @@ def model(
     accelerate
         Whether its steps are Newton's, expanded and extrapolated; without, each is one of EM that never falls.
     """
-    for name, value, known in (
-        ("noise", noise, NOISES),
-        ("extraction", extraction, EXTRACTIONS),
-        ("likelihood", likelihood, LIKELIHOODS),
-        ("learner", learner, LEARNERS),
-    ):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    given = {"noise": noise, "extraction": extraction, "likelihood": likelihood, "learner": learner}
+    for name, value in given.items():
+        if value not in CHOICES[name]:
+            raise ValueError(f"{name} must be one of {', '.join(CHOICES[name])}, got {value!r}")
     use = use_of(noise, likelihood)
 
     def row_floats(n_columns: int) -> int:
@@ -111,7 +109,9 @@ def model(
     )
     if learner == "moments":
         if weight_prior is not None:
-            raise ValueError("weight_prior is for learner='likelihood': moments have no prior")
+            raise ValueError(
+                "weight_prior does not go with learner='moments', which has no prior: take learner='likelihood'"
+            )
         return by_moments
     if noise == "none":
         raise ValueError("learner='likelihood' needs noise='unique': without noise most rows have probability 0")

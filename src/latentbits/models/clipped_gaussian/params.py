@@ -1,4 +1,4 @@
-"""What a clipped Gaussian is made of, and bits as it takes them."""
+"""The parameters of a clipped Gaussian, and bits as it takes them."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class Params(eqx.Module):
 
 
 def signs_of(batch: Batch) -> Float[Array, "rows columns"]:
-    """Bits as +1 and -1, and 0 where missing."""
+    """Return bits as +1 and -1, and 0 where missing."""
     return (2 * batch.values - 1) * batch.mask

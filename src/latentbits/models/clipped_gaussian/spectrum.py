@@ -7,7 +7,8 @@ correlation matrix at all; its negative eigenvalues are what no clipped Gaussian
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -38,10 +39,9 @@ __all__ = [
     "negative_share",
     "simulated_rows",
     "spectrum",
+    "watch_factors",
     "within_bounds",
 ]
-
-FINDING_FACTORS = "finding the factors of {} columns"
 
 
 class Spectrum(NamedTuple):
@@ -51,7 +51,7 @@ class Spectrum(NamedTuple):
     vectors: np.ndarray
 
     def weights(self, n_components: int) -> np.ndarray:
-        """W of the largest, (d, n_components); 0 for those that are not positive."""
+        """Return W of the largest, (d, n_components); 0 for those that are not positive."""
         size = np.zeros(n_components)
         vectors = np.zeros((len(self.vectors), n_components))
         n = min(n_components, len(self.values))
@@ -67,7 +67,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(matrix: np.ndarray) -> Spectrum:
-    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    """Compute eigenvalues and eigenvectors of a symmetric matrix."""
     values, vectors = np.linalg.eigh(matrix)
     vectors = vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0)
     return Spectrum(values[::-1].copy(), vectors[:, ::-1].copy())
@@ -76,7 +76,7 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
 def leading(
     matrix: np.ndarray, n: int, left: TimeLeft, less: np.ndarray | float = 0.0, start: np.ndarray | None = None
 ) -> Spectrum:
-    """The n largest eigenvalues of a symmetric matrix, less something on its diagonal, by Lanczos' method.
+    """Find the n largest eigenvalues of a symmetric matrix, less something on its diagonal, by Lanczos' method.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ def leading(
 
 
 def negative_share(eigenvalues: np.ndarray) -> float:
-    """Sum of the negative eigenvalues over the sum of all, both by their size."""
+    """Compute the sum of the negative eigenvalues over the sum of all, both by their size."""
     total = np.abs(eigenvalues).sum()
     return float(np.abs(eigenvalues[eigenvalues < 0]).sum() / total) if total > 0 else 0.0
 
 
 def lowest_by_chance(matrix: np.ndarray, error: np.ndarray) -> float:
-    """About the smallest eigenvalue that sampling errors alone would make of a correlation matrix of low rank.
+    """Estimate the smallest eigenvalue that sampling errors alone would make of a correlation matrix of low rank.
 
     For one direction v the errors add up to a variance of ``2 sum v_i^2 v_j^2 error_ij^2``.  The smallest of all
     directions is lower by the root of twice the number of columns that v has a part in (in a matrix of equal errors
@@ -149,7 +149,7 @@ def n_above_chance(
     bias: bool,
     correction: float,
 ) -> int:
-    """Parallel analysis (Horn 1965): how many eigenvalues, counted from the first, are larger than those by chance.
+    """Count the eigenvalues, from the first, that are larger than those by chance: parallel analysis (Horn 1965).
 
     Chance is tables with the bits of each column shuffled, the holes where they are, taken through the same correction
     and inversion.  A table of independent bits is one more of these, and of all m + 1 each is the largest equally
@@ -190,12 +190,12 @@ def n_above_chance(
 
 
 def simulated_rows(moments: Moments) -> int:
-    """Rows of a table that is simulated for parallel analysis: as many as there are, within bounds."""
+    """Count the rows of a table that is simulated for parallel analysis: as many as there are, within bounds."""
     return int(min(moments.n_rows, max(MOST_SIMULATED_ROWS, MOST_SIMULATED_ENTRIES // len(moments.ones))))
 
 
 def _fill(seen: np.ndarray, ones: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A table with so many ones anywhere in each column, and holes where they are."""
+    """Fill a table with `ones` of each column anywhere in it, and holes where they are."""
     table = np.full(seen.shape, MISSING, np.uint8)
     for i, places in enumerate(np.flatnonzero(column) for column in seen.T):
         table[places, i] = rng.permuted(np.arange(len(places)) < ones[i])
@@ -203,7 +203,7 @@ def _fill(seen: np.ndarray, ones: np.ndarray, rng: np.random.Generator) -> np.nd
 
 
 def _near_zero(counts: Moments) -> np.ndarray:
-    """Latent correlations near 0: the covariance of the bits over the density of the Gaussian at their thresholds."""
+    """Compute latent correlations near 0: the covariance of bits over the Gaussian's density at their thresholds."""
     p = counts.ones / np.maximum(counts.observed, 1)
     varies = (p > 0) & (p < 1)
     height = np.exp(-0.5 * thresholds(np.where(varies, p, 0.5)) ** 2) / np.sqrt(2 * np.pi)
@@ -214,8 +214,13 @@ def _near_zero(counts: Moments) -> np.ndarray:
     return latent
 
 
+def watch_factors(n_columns: int, left: TimeLeft) -> Callable[[], None]:
+    """Watch the time while the factors of a matrix are found."""
+    return watch(f"finding the factors of {n_columns} columns", left)
+
+
 def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, left: TimeLeft = no_limit) -> np.ndarray:
-    """Weights whose W W' comes closest to the correlations, the diagonal left out: factor analysis by least squares.
+    """Find weights whose W W' comes closest to correlations, the diagonal left out: factor analysis by least squares.
 
     Components take variances for correlations: with few columns, the noise on the diagonal lengthens them.  Here the
     noise psi of each column is taken off the diagonal first, and is what makes the rest smallest (minres, Harman &
@@ -230,14 +235,14 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, le
 
     diagonal = np.diag(inner)
     others = np.sum(inner**2) - np.sum(diagonal**2)
-    check = watch(FINDING_FACTORS.format(d), left)
+    check = watch_factors(d, left)
 
     def reproduced(psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh(inner - np.diag(psi), subset_by_index=[d - n, d - 1])
         return np.maximum(values, 0), vectors
 
     def left_over(psi: np.ndarray) -> tuple[float, np.ndarray]:
-        """Sum of squares of what W W' leaves of the matrix, and its gradient; the largest eigenvalues do."""
+        """Compute the sum of squares of what W W' leaves, and its gradient; the largest eigenvalues do."""
         check()
         values, vectors = reproduced(psi)
         rest = diagonal - psi
@@ -245,7 +250,7 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, le
 
     weights = np.zeros((len(matrix), n_components))
     if d:
-        # Of as many factors as columns many are equally good, whatever the noise: it stays near where it starts.
+        # Many are equally good if there are as many factors as columns: the noise stays near where it starts.
         start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), max(least_noise, 0.1), 1)
         bounds = [(least_noise, 1)] * d
         psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=bounds, options=LEAST_SQUARES_OPTIONS).x
@@ -255,7 +260,7 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, le
 
 
 def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: TimeLeft = no_limit) -> np.ndarray:
-    """Weights that explain at most so much of each column, and come closest to the correlations off the diagonal.
+    """Find weights that explain at most so much of each column, and come closest to correlations off the diagonal.
 
     Parameters
     ----------
@@ -276,14 +281,13 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
     if np.all(np.sum(weights**2, 1) <= most):
         return weights
     diagonal = np.diag(matrix).astype(np.float64)[:, None]
-    force = np.zeros(
-        (len(weights), 1)
-    )  # with which the bound holds each row; found turn by turn (augmented Lagrangian)
+    # the force with which the bound holds each row is found turn by turn (augmented Lagrangian)
+    force = np.zeros((len(weights), 1))
     stiff = 10.0 + len(weights)
-    check = watch(FINDING_FACTORS.format(len(weights)), left)
+    check = watch_factors(len(weights), left)
 
     def left_over(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        """Off the diagonal, half the sum of squares less that of the matrix, and the bounds; its gradient."""
+        """Compute half the squares off the diagonal, less those of the matrix, with the bounds; and the gradient."""
         check()
         w = flat.reshape(weights.shape)
         towards = (matrix @ w.astype(matrix.dtype)).astype(np.float64) - diagonal * w
@@ -294,12 +298,11 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
 
     rounding = float(np.finfo(matrix.dtype).eps)
     precise, value = rounding**0.4, np.inf
-    options: Any = {
-        **LEAST_SQUARES_OPTIONS,
-        "ftol": max(LEAST_SQUARES_OPTIONS["ftol"], rounding / 10),
-    }  # beyond what a sum of products can tell
+    ftol = max(LEAST_SQUARES_OPTIONS["ftol"], rounding / 10)  # below the rounding of a sum of products
     for _ in range(50):  # a test's matrices take 4 to 9
-        found = minimize(left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=options)
+        found = minimize(
+            left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=LEAST_SQUARES_OPTIONS | {"ftol": ftol}
+        )
         weights = found.x.reshape(weights.shape)
         explained = np.sum(weights**2, 1, keepdims=True)
         before, force = force, np.maximum(force + stiff * (explained - most), 0)
@@ -313,7 +316,7 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
 
 
 def nearest_correlation(matrix: np.ndarray, tol: float = 1e-8, max_iter: int = 500) -> np.ndarray:
-    """The nearest matrix without negative eigenvalues that has the same diagonal (Higham 2002).
+    """Find the nearest matrix without negative eigenvalues that has the same diagonal (Higham 2002).
 
     Projections in turn, on the matrices without negative eigenvalues (with Dykstra's correction) and on those with the
     diagonal, until a turn changes entries by less than `tol`.

@@ -23,7 +23,7 @@ from latentbits.models.clipped_gaussian.tuning import (
     LEAST_COVARIANCE_SLOPE,
 )
 
-__all__ = ["Correlations", "Moments", "correlations", "count", "from_covariance", "of_tables"]
+__all__ = ["Correlations", "Moments", "correlations", "count", "covariance_of_bits", "from_covariance", "of_tables"]
 
 
 class Moments(NamedTuple):
@@ -38,7 +38,7 @@ class Moments(NamedTuple):
 
 
 class Correlations(NamedTuple):
-    """What the moments say of each column and each pair."""
+    """The correlations of each column and each pair, as the moments give them."""
 
     means: np.ndarray  # (d,): share of ones; 0.5 of a column that was never observed
     binary: np.ndarray  # (d, d): C^ss from the counts as they are; rows of constant columns are 0
@@ -49,7 +49,7 @@ class Correlations(NamedTuple):
 
 
 def count(X: np.ndarray) -> Moments:
-    """Moments of an encoded table in memory, (rows, d) of 0, 1 and 255 for missing.
+    """Count the moments of an encoded table in memory, (rows, d) of 0, 1 and 255 for missing.
 
     >>> moments = count(np.array([[1, 1], [1, 0], [0, 255]], np.uint8))
     >>> moments.pair_ones.tolist(), moments.pair_left.tolist()
@@ -75,7 +75,7 @@ def count(X: np.ndarray) -> Moments:
 def correlations(
     moments: Moments, bias: bool = True, correction: float | int = 0.5, left: TimeLeft = no_limit
 ) -> Correlations:
-    """Means, C^ss and C^xx with standard errors from the counts; each pair from its own rows, margins included.
+    """Compute means, C^ss and C^xx with standard errors from the counts; each pair from its own rows, margins included.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def correlations(
     means = np.divide(ones, observed, out=np.full(d, 0.5), where=observed > 0)
     varies = (ones > 0) & (observed - ones > EMPTY_CELL_SHARE * observed)
     complete = bool(np.all(observed == n_rows))
-    seen = _some(moments.pair_observed)
-    binary = _binary(moments, seen, bias)
+    left_ones = moments.pair_left
+    binary = covariance_of_bits(moments.pair_ones, left_ones, left_ones.T, moments.pair_observed, bias)
     binary[~varies] = binary[:, ~varies] = 0
     latent, error = np.zeros((2, d, d))
     undetermined, corrected = np.zeros((2, d, d), bool)
@@ -131,7 +131,7 @@ def correlations(
 def of_tables(
     both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, *, bias: bool, correction: float | int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Latent correlations of 2 x 2 tables, which of them are undetermined, and which were corrected.
+    """Compute latent correlations of 2 x 2 tables, which of them are undetermined, and which were corrected.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def of_tables(
 
 
 def from_covariance(means: np.ndarray, binary: np.ndarray) -> Correlations:
-    """What shares of ones and C^ss (of the bits as +1 and -1) say where there are no counts, and so no errors.
+    """Compute correlations from shares of ones and C^ss (of the bits as +1 and -1): no counts, and so no errors.
 
     A covariance that is at one of Frechet's bounds but for rounding gives +1 or -1.
 
@@ -163,6 +163,7 @@ def from_covariance(means: np.ndarray, binary: np.ndarray) -> Correlations:
     binary = np.where(pair, binary, 0.0)
     latent = invert(phi[:, None], phi, binary)
     left, right = means[:, None], means[None]
+    # the bounds, and pairs that say nothing
     rounding = np.finfo(float).eps
     least, most = np.maximum(left + right - 1, 0), np.minimum(left, right)
     latent[(binary > 0) & (binary >= 4 * (most - left * right) - 4 * rounding)] = 1
@@ -175,16 +176,18 @@ def from_covariance(means: np.ndarray, binary: np.ndarray) -> Correlations:
     return Correlations(np.asarray(means, float), binary, latent, error, undetermined, np.zeros((d, d), bool))
 
 
-def _binary(moments: Moments, seen: np.ndarray, bias: bool) -> np.ndarray:
-    """C^ss of each pair from its own rows: of the bits as +1 and -1."""
-    both, left = moments.pair_ones / seen, moments.pair_left / seen
+def covariance_of_bits(
+    both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, bias: bool
+) -> np.ndarray:
+    """Compute C^ss (of the bits as +1 and -1) of pairs, from the counts of their 2 x 2 tables."""
+    both, p, q = (x / _some(rows) for x in (both, left, right))
     if bias:
-        return 4 * (both - left * left.T)
-    return np.where(moments.pair_observed > 0, 1 + 4 * both - 2 * left - 2 * left.T, 0.0)
+        return 4 * (both - p * q)
+    return np.where(rows > 0, 1 + 4 * both - 2 * p - 2 * q, 0.0)
 
 
 def _blocks(d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """All pairs i < j, some whole rows of the triangle at a time."""
+    """Go through all pairs i < j, some whole rows of the triangle at a time."""
     first = 0
     while first < d - 1:
         last, size = first + 1, d - 1 - first
@@ -199,12 +202,12 @@ def _blocks(d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _some(rows: np.ndarray) -> np.ndarray:
-    """Numbers of rows to divide by, 1 where there are none."""
+    """Return numbers of rows to divide by, 1 where there are none."""
     return np.where(rows > 0, rows, 1)
 
 
 def _cell(rows: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """A number of rows that is a difference of others."""
+    """Return a number of rows that is a difference of others, 0 where only rounding is left."""
     return np.where(rows > EMPTY_CELL_SHARE * of, rows, 0.0)
 
 
@@ -235,7 +238,7 @@ def _turned(both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndar
 def _pairs(
     table: _Table, column_i: np.ndarray, column_j: np.ndarray, complete: bool, bias: bool, correction: float | int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Latent correlation, its standard error, whether it is undetermined and whether corrected, of some pairs."""
+    """Compute latent correlations of some pairs, their errors, and whether they are undetermined or corrected."""
     *cells, rows, sign = table
     rows = _some(rows)
     both, left, right = (_cell(x, rows) for x in cells)
@@ -253,6 +256,7 @@ def _pairs(
     corrected = (move != 0) & ~nothing
     bare = (empty_agree | empty_differ) & ~corrected  # rho is +-1, where there is no spread to go by
     both = (both + move) / rows
+    # without biases the sine law and its error; with them eq. 10, solved
     if not bias:
         wanted = sign * (1 + 4 * both - 2 * (left + right) / rows)
         rho = np.where(nothing, 0.0, arcsine_law(wanted))
@@ -277,7 +281,7 @@ def _pairs(
 def _error(
     h: np.ndarray, k: np.ndarray, p: np.ndarray, q: np.ndarray, both: np.ndarray, rho: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Density of the two Gaussians at the thresholds, and the standard error of rho from a single row."""
+    """Compute the density of the two Gaussians at the thresholds, and the standard error of rho from a single row."""
     gap = 1 - rho
     c = np.sqrt(gap * (1 + rho))
     difference = k - h

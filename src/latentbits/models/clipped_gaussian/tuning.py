@@ -9,16 +9,12 @@ from typing import Any
 INVERTED_PAIRS_AT_ONCE = 65_536  # bounds the memory
 SOLVED_PAIRS_AT_ONCE = 16_384  # the solver's twenty or so arrays of them stay in the second-level cache
 COUNTED_ROWS_AT_ONCE = 65_536  # float32 holds whole numbers up to 2^24
-LEAST_COVARIANCE_SLOPE = (
-    1e-5  # dC/drho: below, a rounding error of C, let alone a sampling error, is a large one of rho
-)
+LEAST_COVARIANCE_SLOPE = 1e-5  # dC/drho: below, a small error of C is a large one of rho
 # Share of a table's rows: sums of weights that are no whole numbers differ by so much from what they should be, and a
 # cell with no more is empty.  One row of as many as there may be is more.
 EMPTY_CELL_SHARE = 1e-12
 WIDE_PAIRS_AT_ONCE = 2**19
-WEIGHTED_WORDS_AT_ONCE = 16  # words of 64 rows
 MOST_KEPT_COLUMNS = 1024  # with matrices of pairs: a file of 26 MB
-PACKED_ROWS_BYTES = 2**26  # of rows that are packed at a time
 
 # --- from correlations to weights ---
 
@@ -26,19 +22,14 @@ LEAST_UNIQUENESS = 0.005  # of a column whose weights reproduce no variances: by
 # Components reproduce the variances too.  Where the spectrum has a negative part, its positive part has more than a
 # column's variance, and rows that were not learned from say that there is noise all the same.
 LEAST_COMPONENT_UNIQUENESS = 0.1
-FACTORS_BELOW_COLUMNS_PER_COMPONENT = 10  # with fewer, components are far too long
 LEAST_SQUARES_OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}  # to the end
-TIMED_COLUMNS = 400  # of a matrix that is diagonalised in no time, by which a larger one is timed
 # Parallel analysis: a simulated table may have the larger of both, and there are up to five times twenty less one.
 MOST_SIMULATED_ROWS, MOST_SIMULATED_ENTRIES = 2**15, 2**24
 MOST_SIMULATED_TWENTIES = 5
-# Of the spectrum of C^xx, the share below 0 and the size of the smallest eigenvalue that are worth a warning.
-MISFIT_SHARE, MISFIT_EIGENVALUE = 0.1, 0.2
 
 # --- expectation propagation ---
 
-EP_STEP = 0.9  # of the way to where a sweep points; all factors move at once, and a whole step could overshoot
-HARD_UNIQUENESS = 0.05  # below, a bit is nearly a half-space
+EP_STEP_SHARE = 0.9  # of the way to where a sweep points; all factors move at once, and a whole step could overshoot
 # Half-spaces are made soft by additional noise, which shrinks from sweep to sweep: N of them cut a cell so small out of
 # the prior that a first sweep with all of them at once would throw the posterior anywhere.
 SOFTENING_SWEEPS = 34  # to 1e-10 of the prior's variance
@@ -47,11 +38,9 @@ PLACING_SDS = 0.01  # standard deviations that a posterior may be off where it s
 # --- integrals over the hidden variables of a row ---
 
 LATTICE_SPACING = 1.0  # with it log p is right to 1e-9, with 1.4 to 1e-5, with 2 to 0.007 (loadings of .5 to .9975)
-COARSEST_LATTICE_SPACING = 2.0  # above, points of each row's own do better
 LATTICE_REACH_SDS = 6.5  # of the prior beyond the modes of rows, which no posterior is wider than
 MOST_LATTICE_NODES = {1: 2**20, 2: 2**20, 3: 2**18}  # by dimensions, about: more are put further apart
 LATTICE_NODES_AT_ONCE = 128
-LATTICE_ROUNDINGS = 4  # of 1 and of log p that rounding costs; in float32 it was up to 2
 NET_REPLICATES = 16  # with fewer the error itself would be known too badly
 # Points with their mirror images in each replicate, level by level.  With few columns the first is left out: posteriors
 # with corners have tails that so few points may miss, and an error that does not know of them.
@@ -60,14 +49,10 @@ LIKELIHOOD_PAIRS = (1, 8, 32)
 # wrong by .004 at most (with 32 by .009, by expectation propagation .020).
 COMPLETION_PAIRS = 128
 GOAL_ERROR_NATS = 0.05  # rows are spread by several, and their errors average out
-WIDEST_PROPOSAL_SDS = 1.3  # of the Gaussian: where tails are heavier, weights would be unbounded and errors too small
-REFINED_BLOCKS = 16  # of the rows of a chunk, of which those are taken that need more points
-ROUGH_ERROR_NATS = 0.1  # from which on the points say less of a posterior than expectation propagation does
 
 # --- clipping without noise ---
 
 CELL_SLIDES = 64  # of the local search
-CELL_NET_REPLICATES = 8  # of a quasi-random net, for its standard error
 
 # --- maximum likelihood ---
 
@@ -75,10 +60,4 @@ CELL_NET_REPLICATES = 8  # of a quasi-random net, for its standard error
 # three latents the power of two of a net.
 NODES_OF_FEW_COLUMNS = {1: (15, 81), 2: (9, 21), 3: (5, 11), 4: (7, 10)}
 NODES_OF_MANY_COLUMNS = {1: (7, 15), 2: (5, 7), 3: (3, 5), 4: (6, 8)}
-ROUGH_TOLERANCE_NATS = 1e-5  # a row: few nodes are not right to more
-LONGEST_STEP_SDS = 2.0  # of a column's noise
-# Times what a step promises is what is left to gain: with few columns slow directions hide.
-CAUTION_MANY_COLUMNS, CAUTION_FEW_COLUMNS = 1.0, 10.0
-# Nats a row to which the objective is known: few nodes, and those of nets, move with the rows' posteriors.
-OBJECTIVE_ERROR_NATS, NET_OBJECTIVE_ERROR_NATS = 5e-6, 5e-5
 PATIENCE_PASSES = 5  # without gain: a bold step, a cautious one and shorter ones, each taken back

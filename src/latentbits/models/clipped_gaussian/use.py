@@ -1,7 +1,7 @@
 """Use of a fitted clipped Gaussian: probabilities of rows, posteriors, completion and samples.
 
 With noise there are three ways to integrate over the hidden variables of a row: a lattice that serves all rows
-(`lattice.py`), up to three dimensions; importance sampling by points of the row's own (`likelihood.py`), in more of
+(`lattice.py`), up to three dimensions; importance sampling by points for each row (`likelihood.py`), in more of
 them, and in two or three with many columns, where posteriors are narrow, or with columns so steep that a lattice would
 have too many nodes; and expectation propagation, where it is asked for.
 """
@@ -27,7 +27,7 @@ from latentbits.models.clipped_gaussian.cell_probability import Integral, integr
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.gibbs import gibbs
 from latentbits.models.clipped_gaussian.params import Params, signs_of
-from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES, PLACING_SDS, ROUGH_ERROR_NATS
+from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES, MOST_LATTICE_NODES, PLACING_SDS
 
 __all__ = ["Posterior", "Use", "draws_of", "use_of"]
 
@@ -68,24 +68,24 @@ class Use(NamedTuple):
 
 @cache
 def use_of(noise: str, likelihood: str) -> Use:
-    """The functions for one of `NOISES` and one of `LIKELIHOODS`."""
+    """Return the functions for a kind of noise and a way to integrate over it."""
     if noise == "none":
         value = _log_likelihood_of_cells if likelihood == "importance" else _log_likelihood_of_cells_by_ep
-        return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample_cells)
+        return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample)
     if likelihood == "ep":
-        return Use(_log_likelihood_by_ep, _infer_by_ep, _decode, _complete_by_ep, _sample)
-    return Use(_log_likelihood, _infer, _decode, _complete, _sample)
+        return Use(_log_likelihood_by_ep, _infer_by_ep, _ones, _complete_by_ep, _sample)
+    return Use(_log_likelihood, _infer, _ones, _complete, _sample)
 
 
 # --- with noise ---
 
 
 def _chosen(factors: Factors, n_columns: int, by_lattice: Callable[[], Any], by_points: Callable[[], Any]) -> Any:
-    """The answer of one way or the other, as dimensions, columns and slopes ask for."""
+    """Answer one way or the other, as dimensions, columns and slopes ask for."""
     q = factors.weights.shape[1]
     if likelihood.is_sampled(q, n_columns):
         return by_points()
-    if q < lattice.MOST_LATENTS:  # in so few dimensions steep columns cost time alone
+    if q < max(MOST_LATTICE_NODES):  # in so few dimensions steep columns cost time alone
         return by_lattice()
     return jax.lax.cond(lattice.is_fine(factors), by_lattice, by_points)
 
@@ -154,27 +154,18 @@ def _complete_by_ep(params: Params, shared: Factors, batch: Batch) -> Float[Arra
     return ep.predict(shared, ep.approximate(shared, signs_of(batch)).posterior)
 
 
-def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
-    return _ones(params, latents)
-
-
 def _ones(of: Params | Factors, y: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
-    """P(bit = 1 | y)."""
+    """Compute P(bit = 1 | y)."""
     return jax.scipy.special.ndtr((of.phi + y @ of.weights.T) / jnp.sqrt(of.psi))
 
 
 def _sample(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    return _drawn(params, keys, True)
-
-
-def _drawn(params: Params, keys: Key[Array, " rows"], noisy: bool) -> Float[Array, "rows columns"]:
     d, q = params.weights.shape
 
     def draw(key: Key[Array, ""]) -> Float[Array, " columns"]:
         hidden, own = jax.random.split(key)
         x = params.phi + params.weights @ jax.random.normal(hidden, (q,), params.phi.dtype)
-        if noisy:
-            x = x + jnp.sqrt(params.psi) * jax.random.normal(own, (d,), params.phi.dtype)
+        x = x + jnp.sqrt(params.psi) * jax.random.normal(own, (d,), params.phi.dtype)  # psi is 0 without noise
         return (x > 0).astype(params.phi.dtype)
 
     return jax.vmap(draw)(keys)
@@ -184,7 +175,7 @@ def _drawn(params: Params, keys: Key[Array, " rows"], noisy: bool) -> Float[Arra
 
 
 def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-    """x, but not before `first` is there.
+    """Return x, but not before `first` is there.
 
     XLA runs loops that do not depend on each other at the same time, and on a CPU with few threads those with calls of
     LAPACK in them can wait for each other for ever.
@@ -193,13 +184,14 @@ def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"])
 
 
 def _within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
-    """The integral over each row's cell, a y inside it, and how many bits that gets wrong."""
+    """Compute the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
     signs = signs_of(batch)
     y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
     at = ep.approximate(shared, _after(y, signs)).posterior
     found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
-    # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points
-    rough = (found.error > ROUGH_ERROR_NATS)[:, None]
+    # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points,
+    # where these are off by more than 0.1 nats
+    rough = (found.error > 0.1)[:, None]
     mean = jnp.where(rough, at.mean, found.mean)
     covariance = jnp.where(rough[..., None], at.covariance, found.covariance)
     ones = jnp.where(rough, ep.predict(shared, at), found.ones)
@@ -238,10 +230,6 @@ def _decode_cells(params: Params, latents: Float[Array, "rows latents"]) -> Floa
 def _complete_in_cells(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
     integral, y, violated = _within(params, shared, batch, CELL_SLIDES)
     return jnp.where((violated == 0)[:, None], integral.ones, _decode_cells(params, y))
-
-
-def _sample_cells(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    return _drawn(params, keys, False)
 
 
 # --- draws ---

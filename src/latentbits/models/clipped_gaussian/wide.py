@@ -1,6 +1,6 @@
 """Learning from tables with very many columns: the leading components, and no matrix of pairs that outlives the fit.
 
-What is learned is what `model.py` learns: pairs are counted, each count is inverted (eqs. 7, 9 and 10), and the largest
+It learns what `model.py` learns: pairs are counted, each count is inverted (eqs. 7, 9 and 10), and the largest
 eigenvalues of the matrix of correlations give the weights.  But
 
 - the rows are kept, as packed bits, and pairs are counted and inverted some columns at a time.  Columns are put in the
@@ -22,15 +22,14 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.core.limits import Pace, TimeLeft, check_memory, watch
+from latentbits.core.limits import Pace, TimeLeft, check_memory
 from latentbits.models.clipped_gaussian import tetrachoric
-from latentbits.models.clipped_gaussian.spectrum import FINDING_FACTORS, Spectrum, leading, within_bounds
-from latentbits.models.clipped_gaussian.tuning import EMPTY_CELL_SHARE, WEIGHTED_WORDS_AT_ONCE, WIDE_PAIRS_AT_ONCE
+from latentbits.models.clipped_gaussian.spectrum import Spectrum, leading, watch_factors, within_bounds
+from latentbits.models.clipped_gaussian.tuning import EMPTY_CELL_SHARE, WIDE_PAIRS_AT_ONCE
 
 __all__ = ["Found", "Packed", "bytes_needed", "correlate", "factor_weights", "pack"]
 
-WORD = 64  # rows in an integer
-FEWER_COLUMNS = "leave columns out (those that are nearly constant first), or take another family, such as a mixture"
+ROWS_PER_WORD = 64
 
 
 class Packed(NamedTuple):
@@ -53,7 +52,7 @@ class Packed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the pairs say.
+    """The correlations of the columns that vary, and counts of pairs.
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ class Found(NamedTuple):
     binary, latent : (v, v) float32
         C^ss and C^xx.
     n_undetermined, n_corrected, n_pairs
-        Pairs that the data cannot tell; those with an empty cell, which was corrected; all.
+        Pairs that the data do not determine; those with an empty cell, which was corrected; all.
     """
 
     means: np.ndarray
@@ -79,7 +78,7 @@ class Found(NamedTuple):
     n_pairs: int
 
     def spectra(self, n_components: int, left: TimeLeft) -> tuple[Spectrum, Spectrum]:
-        """The leading eigenvalues of C^xx with eigenvectors over all columns, and those of C^ss."""
+        """Find the leading eigenvalues of C^xx with eigenvectors over all columns, and those of C^ss."""
         n = min(max(8, n_components + 3), len(self.columns))  # some more, to see where they fall off
         latent, binary = (self._over_columns(leading(x, n, left)) for x in (self.latent, self.binary))
         return latent, binary
@@ -91,13 +90,13 @@ class Found(NamedTuple):
 
 
 def bytes_needed(n_columns: int) -> int:
-    """Memory that learning takes beside the rows: two matrices in float32, and what the blocks take."""
+    """Return the memory that learning takes beside the rows: two matrices in float32, and what the blocks take."""
     threads = os.cpu_count() or 1
     return 8 * n_columns**2 + threads * 160 * WIDE_PAIRS_AT_ONCE
 
 
 def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | None = None) -> Packed:
-    """Encoded rows (uint8, 255 for missing), in blocks of any size, as packed bits; and how often each counts."""
+    """Pack encoded rows (uint8, 255 for missing), in blocks of any size, as bits; and how often each counts."""
     ones, seen, n_rows, n_bytes = [], [], 0, 0
     for rows in _whole_words(blocks):
         n_rows += len(rows)
@@ -115,12 +114,12 @@ def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | Non
     packed = Packed(n_rows, both[0], None if complete else both[1])
     if weights is None:
         return packed
-    padded = np.pad(weights, (0, -n_rows % WORD)).reshape(-1, WORD)
+    padded = np.pad(weights, (0, -n_rows % ROWS_PER_WORD)).reshape(-1, ROWS_PER_WORD)
     return packed._replace(n_rows=float(weights.sum()), weights=padded)
 
 
 def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLeft) -> Found:
-    """C^ss and C^xx of the columns that vary.
+    """Compute C^ss and C^xx of the columns that vary.
 
     Parameters
     ----------
@@ -137,6 +136,7 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
     means = np.divide(ones, observed, out=np.full(d, 0.5), where=observed > 0)
     varying = np.flatnonzero((ones > 0) & (observed - ones > EMPTY_CELL_SHARE * observed))
     columns = varying[np.argsort(np.minimum(ones, observed - ones)[varying], kind="stable")]
+    # both matrices, filled block by block
     v = len(columns)
     binary, latent = np.empty((2, v, v), np.float32)
     seen = None if packed.seen is None else packed.seen[:, columns]
@@ -144,7 +144,7 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
     counts = ones[columns]
 
     def fill(part: slice) -> tuple[int, int, int]:
-        """Rows `part` of both matrices, from the diagonal on, and what is below them by symmetry."""
+        """Fill rows `part` of both matrices, from the diagonal on, and what is below them by symmetry."""
         found = _block(rows, counts, part, bias, correction)
         for matrix, values in ((binary, found.binary), (latent, found.latent)):
             matrix[part, part.start :] = values
@@ -153,33 +153,33 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
 
     n_pairs = v * (v - 1) // 2
     pace = Pace(f"inverting {n_pairs:,} pairs of columns", max(1, n_pairs), left)
-    untold = corrected = 0
+    undetermined = corrected = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         parts = list(_parts(v))
         # a few at a time, so that an end is noticed before all are done
         step = 2 * (os.cpu_count() or 1)
         for first in range(0, len(parts), step):
             for part, (height, some, empty) in zip(parts[first:], pool.map(fill, parts[first : first + step])):
-                untold, corrected = untold + some, corrected + empty
+                undetermined, corrected = undetermined + some, corrected + empty
                 pace.done += max(1, height * (v - part.start) - height * (height + 1) // 2)
             pace.add(0)
     np.fill_diagonal(latent, 1)
     if not bias:
         np.fill_diagonal(binary, 1)
-    return Found(means, observed, columns, binary, latent, untold, corrected, n_pairs)
+    return Found(means, observed, columns, binary, latent, undetermined, corrected, n_pairs)
 
 
 def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise: float, left: TimeLeft) -> np.ndarray:
-    """Weights whose W W' comes closest to the correlations, the diagonal left out (`spectrum.factor_weights`).
+    """Find weights whose W W' comes closest to correlations, the diagonal left out (`spectrum.factor_weights`).
 
     With very many columns for each component the noise is known to begin with, but for little: it is taken off the
-    diagonal, components are found anew, and so on (principal axes), which ends where least squares does.
+    diagonal, components are found again, and so on (principal axes), which ends where least squares does.
     """
     d, n = len(found.means), min(n_components, len(found.columns))
     weights = start.weights(n)[found.columns]
     psi = np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
     top = Spectrum(start.values[:n], start.vectors[found.columns, :n])
-    check = watch(FINDING_FACTORS.format(len(found.columns)), left)
+    check = watch_factors(len(found.columns), left)
     for _ in range(20):
         check()
         top = leading(found.latent, n, left, less=psi, start=top.vectors.sum(1))
@@ -196,7 +196,7 @@ def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise
 
 
 class _Block(NamedTuple):
-    """Of some rows of the matrices, from their first diagonal entry on."""
+    """Some rows of the matrices, from their first diagonal entry on."""
 
     binary: np.ndarray
     latent: np.ndarray
@@ -220,29 +220,24 @@ def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: 
     else:
         left, right = (_both(*x, part, rows.weights) for x in ((rows.ones, rows.seen), (rows.seen, rows.ones)))
         seen = _both(rows.seen, rows.seen, part, rows.weights)
-    shape = both.shape
     # a table and its mirror image are one
     tables = [x.reshape(-1) for x in (both, np.minimum(left, right), np.maximum(left, right), seen)]
     distinct, place = _distinct(tables)
     rho, undetermined, corrected = tetrachoric.of_tables(*distinct, bias=bias, correction=correction)
-    share = np.where(seen > 0, seen, 1)
-    p, q = left / share, right / share
-    if bias:
-        binary = 4 * (both / share - p * q)
-    else:
-        binary = np.where(seen > 0, 1 + 4 * both / share - 2 * p - 2 * q, 0.0)
-    return _Block(binary, *(x[place].reshape(shape) for x in (rho.astype(np.float32), undetermined, corrected)))
+    binary = tetrachoric.covariance_of_bits(both, left, right, seen, bias)
+    return _Block(binary, *(x[place].reshape(both.shape) for x in (rho.astype(np.float32), undetermined, corrected)))
 
 
 def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
-    """The different ones of some tables, each given by counts in four arrays, and which of them each table is."""
+    """Find the different tables among some, given by counts in four arrays, and which of them each table is."""
     if tables[0].dtype.kind == "f":  # sums of weights, of which hardly two are alike
         return tables, np.arange(len(tables[0]))
     lows = [int(x.min()) for x in tables]
     widths = [int(x.max()) - low + 1 for x, low in zip(tables, lows)]
     size, m = math.prod(widths), len(tables[0])
-    if size >= 2**62:  # so many rows that hardly two tables are alike
+    if size >= 2**62:  # with these many rows hardly two tables are alike
         return tables, np.arange(m)
+    # one number for each table, and its place among the different ones
     code = np.zeros(m, np.int64)
     for x, low, width in zip(tables, lows, widths):
         code *= width
@@ -257,7 +252,7 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
         place = number[code]
     else:
         distinct, place = np.unique(code, return_inverse=True)
-    found = []
+    found = []  # from numbers back to counts
     for low, width in zip(reversed(lows), reversed(widths)):
         found.append(distinct % width + low)
         distinct = distinct // width
@@ -265,11 +260,10 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def _both(left: np.ndarray, right: np.ndarray, part: slice, weights: np.ndarray | None) -> np.ndarray:
-    """In how many rows both are set: columns `part` against all from its first on."""
+    """Count the rows in which both are set: columns `part` against all from its first on."""
     if weights is not None:
         sums = np.zeros((part.stop - part.start, left.shape[1] - part.start))
-        for first in range(0, len(left), WEIGHTED_WORDS_AT_ONCE):
-            some = slice(first, first + WEIGHTED_WORDS_AT_ONCE)
+        for some in _some_words(len(left)):
             weighed = weights[some].reshape(-1, 1) * _bits(left[some, part])
             sums += weighed.T @ _bits(right[some, part.start :])
         return sums
@@ -280,7 +274,7 @@ def _both(left: np.ndarray, right: np.ndarray, part: slice, weights: np.ndarray 
 
 
 def _above_diagonal(flags: np.ndarray) -> int:
-    """How many are set of the pairs i < j of a block that begins on the diagonal."""
+    """Count the set ones of the pairs i < j of a block that begins on the diagonal."""
     return int(np.triu(flags, 1).sum())
 
 
@@ -288,11 +282,11 @@ def _above_diagonal(flags: np.ndarray) -> int:
 
 
 def _whole_words(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The same rows, a multiple of 64 at a time but for the last."""
+    """Cut rows into blocks of a multiple of 64 rows, but for the last."""
     rest: np.ndarray | None = None
     for block in blocks:
         rows = block if rest is None or not len(rest) else np.concatenate([rest, block])
-        whole = len(rows) - len(rows) % WORD
+        whole = len(rows) - len(rows) % ROWS_PER_WORD
         if whole:
             yield rows[:whole]
         rest = rows[whole:]
@@ -301,25 +295,30 @@ def _whole_words(blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _words(bits: np.ndarray) -> np.ndarray:
-    """(rows, d) of bool as (words, d)."""
+    """Pack (rows, d) of bool as (words, d)."""
     rows, d = bits.shape
-    padded = bits if rows % WORD == 0 else np.pad(bits, ((0, -rows % WORD), (0, 0)))
-    eights = np.packbits(padded, axis=0).reshape(-1, WORD // 8, d)
+    padded = bits if rows % ROWS_PER_WORD == 0 else np.pad(bits, ((0, -rows % ROWS_PER_WORD), (0, 0)))
+    eights = np.packbits(padded, axis=0).reshape(-1, ROWS_PER_WORD // 8, d)
     return np.ascontiguousarray(eights.swapaxes(1, 2)).view(np.uint64).reshape(-1, d)
 
 
 def _bits(words: np.ndarray) -> np.ndarray:
-    """(words, d) as (rows, d) of 0 and 1 in float64: `_words` undone."""
+    """Unpack (words, d) as (rows, d) of 0 and 1 in float64: `_words` undone."""
     n, d = words.shape
-    eights = np.ascontiguousarray(words).view(np.uint8).reshape(n, d, WORD // 8).swapaxes(1, 2)
+    eights = np.ascontiguousarray(words).view(np.uint8).reshape(n, d, ROWS_PER_WORD // 8).swapaxes(1, 2)
     return np.unpackbits(eights.reshape(-1, d), axis=0).astype(np.float64)
 
 
+def _some_words(n: int) -> Iterator[slice]:
+    """Go through words whose bits are unpacked, sixteen at a time."""
+    return (slice(first, first + 16) for first in range(0, n, 16))
+
+
 def _count_bits(words: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Set bits of each column, each as often as its row counts."""
+    """Count the set bits of each column, each as often as its row counts."""
     if weights is not None:
-        parts = (slice(first, first + WEIGHTED_WORDS_AT_ONCE) for first in range(0, len(words), WEIGHTED_WORDS_AT_ONCE))
-        return sum((weights[some].ravel() @ _bits(words[some]) for some in parts), np.zeros(words.shape[1]))
+        parts = (weights[some].ravel() @ _bits(words[some]) for some in _some_words(len(words)))
+        return sum(parts, np.zeros(words.shape[1]))
     total = np.zeros(words.shape[1], np.int64)
     for row in words:
         total += np.bitwise_count(row)

@@ -17,9 +17,10 @@ from latentbits.core import tree
 from latentbits.core.batch import Batch, make_batch
 from latentbits.data.toys import linear_bars
 from latentbits.models.binary_sparse_coding import equations
-from latentbits.models.binary_sparse_coding.maximisation import NOWHERE, Maximum, maximum
-from latentbits.models.binary_sparse_coding.model import QUIETEST, model
+from latentbits.models.binary_sparse_coding.maximisation import Maximum, maximum
+from latentbits.models.binary_sparse_coding.model import model
 from latentbits.models.binary_sparse_coding.posterior import Expectations, Params, expectations, state_table
+from latentbits.models.binary_sparse_coding.tuning import LEAST_LEARNABLE_ROWS, LEAST_NOISE_SHARE
 from latentbits.papers.henniges_2010.bars import N_BARS, SIZE, STATES
 from latentbits.papers.skeleton import kept
 
@@ -149,7 +150,7 @@ def _iteration() -> Callable[[Params, Batch], Maximum]:
 
     def iteration(params: Params, batch: Batch) -> Maximum:
         stats, _ = one.e_step(params, one.prepare(params, None, None), batch, None)
-        return maximum(params, stats, N_BARS, QUIETEST, NOWHERE)
+        return maximum(params, stats, N_BARS, LEAST_NOISE_SHARE, LEAST_LEARNABLE_ROWS)
 
     return jax.jit(iteration)
 

@@ -20,7 +20,7 @@ from latentbits.data import toys
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.estimators import files
-from latentbits.models.combination_machine import ascent
+from latentbits.models.combination_machine import rows
 from latentbits.papers.freund_haussler_1994.targets import TARGETS, draw
 
 W = np.array([[1.5, 1.5, 1.5, 0, 0, 0], [0, 0, 0, -1.5, 1.5, 1.5]])
@@ -298,7 +298,7 @@ def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
     p = result.params
     x = 2.0 * pairs - 1
     value = x @ p.input_bias + np.logaddexp(0, x @ p.weights.T + p.hidden_bias).sum(1) - p.log_partition
-    held_out = np.asarray(ascent._is_held_out(jnp.arange(600, dtype=jnp.uint32), ascent.held_below(0.1)))
+    held_out = np.asarray(rows.is_held_out(jnp.arange(600, dtype=jnp.uint32), rows.held_below(0.1)))
     assert held_out.sum() >= 50
     assert result.objective == pytest.approx(600 * value[held_out].mean(), rel=1e-5)
     m.fit(pairs)
@@ -384,7 +384,7 @@ def test_all_rows_are_learned_from_at_last():
     m = CombinationMachine(3)
     m.n_features_in_ = 12
     held = {stage.name: int(stage.e_step.args[0]) for stage in m._model().stages if stage.name in PASSES}
-    tenth = int(ascent.held_below(0.1))
+    tenth = int(rows.held_below(0.1))
     assert held == {"Adam": tenth, "L-BFGS": tenth, "all rows": 0}
     record = m._model()
     assert record.stages[record.heats - 1].name == "L-BFGS"  # restarts are ranked by the rows held out

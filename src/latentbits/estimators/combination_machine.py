@@ -28,9 +28,9 @@ from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
 from latentbits.estimators.showing import named_weights
 from latentbits.models.combination_machine import model as machines
-from latentbits.models.combination_machine.ascent import REFIT, machine_of
+from latentbits.models.combination_machine.ascent import REFIT
 from latentbits.models.combination_machine.largest import largest_moments
-from latentbits.models.combination_machine.machine import UNITS, Params
+from latentbits.models.combination_machine.machine import UNITS, Params, machine_of
 from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.truncation import sparse_moments
 

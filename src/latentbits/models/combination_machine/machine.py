@@ -42,6 +42,7 @@ __all__ = [
     "hidden_field",
     "input_field",
     "log_weight",
+    "machine_of",
     "softplus",
     "some",
 ]
@@ -113,6 +114,11 @@ def _draw_normal(key: Key[Array, ""], a: Float[Array, "*shape"]) -> Float[Array,
 BINARY = Units("binary", lambda a: np.log(2.0) + log_cosh(a), jnp.tanh, _draw_sign, jnp.zeros_like)
 REAL = Units("real", lambda a: 0.5 * (a**2 + np.log(2 * np.pi)), lambda a: a, _draw_normal, lambda x: -0.5 * x**2)
 UNITS = {"binary": BINARY, "real": REAL}
+
+
+def machine_of(params: Params) -> Machine:
+    """Take a machine without its log Z."""
+    return Machine(params.weights, params.hidden_bias, params.input_bias)
 
 
 def softplus(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

@@ -25,10 +25,10 @@ from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import rounding, rows_in, to_numpy
-from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
+from latentbits.models.combination_machine import ascent, batches, draws, holes, pursuit, stochastic
 from latentbits.models.combination_machine.annealing import annealed_draws, annealed_log_partition
-from latentbits.models.combination_machine.ascent import Learned, Shared, fields, inputs_of, machine_of, takes_ones
 from latentbits.models.combination_machine.bordered import bordered
+from latentbits.models.combination_machine.likelihood import NO_HOLES, Learned, Shared, e_step, objective
 from latentbits.models.combination_machine.machine import (
     UNITS,
     Machine,
@@ -36,9 +36,11 @@ from latentbits.models.combination_machine.machine import (
     Units,
     hidden_field,
     input_field,
+    machine_of,
     softplus,
 )
 from latentbits.models.combination_machine.partition import exact_log_partition, log_partition_on_host, n_enumerated
+from latentbits.models.combination_machine.rows import fields, inputs_of, takes_ones
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
 __all__ = [
@@ -154,7 +156,7 @@ def learned_machine(params: Params, state: Any) -> Params:
     """What a stage has learned: of batches the mean of the machines along the way, or the best."""
     if isinstance(state, stochastic.Persistent):
         return stochastic.averaged(params, state)
-    return ascent.best_epoch(params, state) if isinstance(state, ascent.Epochs) else params
+    return batches.best_epoch(params, state) if isinstance(state, batches.Epochs) else params
 
 
 def without_idle(params: Params) -> Params:
@@ -233,7 +235,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
             hidden = jnp.sum(softplus(field), 1) if max_active is None else few_active(field, max_active)[0]
             log_sum, error = own + hidden, jnp.zeros_like(batch.weight)
         elif max_active is not None:
-            raise ValueError(ascent.NO_HOLES)
+            raise ValueError(NO_HOLES)
         else:
             x = inputs_of(units, batch)
             log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
@@ -253,7 +255,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
     def infer(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Posterior:
         if max_active is not None:
             if batch.observed is not None:
-                raise ValueError(ascent.NO_HOLES)
+                raise ValueError(NO_HOLES)
             field = fields(units, params, batch)[1]
             least = jax.lax.top_k(field, min(max_active, field.shape[1]))[0][:, -1:]
             mode = (field > 0) & (field >= least)
@@ -276,7 +278,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
         if batch.observed is None:
             return batch.values
         if max_active is not None:
-            raise ValueError(ascent.NO_HOLES)
+            raise ValueError(NO_HOLES)
         return face(conditional(params, batch).inputs)
 
     def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
@@ -439,7 +441,7 @@ def model(
         rate = learning_rate * (SAMPLED_RATE if explored else 1)
         stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains, weight_prior))
     elif explored:
-        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, *terms))
+        stages.append(batches.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, *terms))
     if explored:
         stages.append(Transform("best of the batches", _take_learned))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=max_terms))
@@ -452,16 +454,16 @@ def model(
     log_z = Transform("log Z", find_log_partition)
     stages += [log_z, Evaluate("log-likelihood", prepare=_evaluated)]
     if ranked and explored and held_out > 0 and not heats:
-        e_step = ascent.e_step(units, held_out, max_active)
-        stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=e_step, sparse=takes_ones(units)))
+        ranking = e_step(units, held_out, max_active)
+        stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=ranking, sparse=takes_ones(units)))
 
     uses = _uses(n_hidden, kind, max_active)
     return Model(
         name="combination machine",
         init=_begin(n_hidden, kind, input_bias, pursues),
         prepare=_summed(units, max_active) if watched else _known,
-        e_step=ascent.e_step(units, 0.0, max_active),
-        objective=ascent.objective,
+        e_step=e_step(units, 0.0, max_active),
+        objective=objective,
         log_likelihood=uses.log_likelihood,
         infer=uses.infer,
         decode=uses.decode,

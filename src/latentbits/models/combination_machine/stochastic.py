@@ -4,7 +4,7 @@ The expectations under the machine in (3.5) and (3.6) are those of block Gibbs c
 update to update while the machine moves slowly (Tieleman 2008).  Two fifths of the chains are tempered, so that the
 others can change modes.  The step size falls to nothing, so that the chains can keep up and the noise is averaged.
 What is learned is the running mean of the machines along the way.  Steps are not centred, as they are where sums are
-exact (`ascent.py`): biases that make up for the weights by the means of chains which lag behind drive the machine away
+exact (`batches.py`): biases that make up for the weights by the means of chains which lag behind drive the machine away
 from them, and with a few hundred rows of many columns it never comes back.
 """
 
@@ -24,20 +24,13 @@ from jaxtyping import Array, Float, Int
 from latentbits.core.adam import Adam, direction
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.models.combination_machine import evidence
-from latentbits.models.combination_machine.ascent import (
-    Learned,
-    Pace,
-    Shared,
-    Stats,
-    e_step,
-    gradient,
-    machine_of,
-    takes_ones,
-)
+from latentbits.models.combination_machine.batches import Pace
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
 from latentbits.models.combination_machine.evidence import Prior
-from latentbits.models.combination_machine.machine import Params, Units, log_weight, some
+from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, gradient
+from latentbits.models.combination_machine.machine import Params, Units, log_weight, machine_of, some
+from latentbits.models.combination_machine.rows import takes_ones
 
 __all__ = ["Persistent", "averaged", "persistent"]
 

@@ -35,19 +35,25 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.annealing import Annealed, log_mean_weight
-from latentbits.models.combination_machine.bases import N_COMPONENTS, Base, fit_base, log_components
+from latentbits.models.combination_machine.bases import Base, fit_base, log_components
 from latentbits.models.combination_machine.chains import gibbs, sweep
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
+from latentbits.models.combination_machine.tuning import (
+    ANNEALING_CHAINS,
+    ANNEALING_TEMPERATURES,
+    BASE_COMPONENTS,
+    FALL_SWEEPS,
+    FLOATS_PER_SLICE,
+    MEAN_CHAINS,
+    MEAN_SWEEPS,
+    MEAN_TEMPERATURES,
+    ROW_CHAINS,
+    ROW_TEMPERATURES,
+)
 
 __all__ = ["annealed_draws", "annealed_log_partition", "annealed_log_sum", "annealed_means", "pilot_base"]
 
 T = TypeVar("T")
-
-N_CHAINS, N_STEPS = 1000, 300
-FALL_SWEEPS = 50  # from a hidden state to a mode nearby
-ROW_CHAINS, ROW_STEPS = 64, 100
-MEAN_CHAINS, MEAN_STEPS, MEAN_KEPT = 32, 20, 20
-SLICE_FLOATS = 2**22  # numbers that the chains of a slice of rows may hold
 
 
 def pilot_base(
@@ -55,9 +61,9 @@ def pilot_base(
     machine: Machine,
     key: Key[Array, ""],
     rows: Float[Array, "rows inputs"] | None = None,
-    n_chains: int = N_CHAINS,
-    n_steps: int | Int[Array, ""] = N_STEPS // 3,
-    n_components: int = N_COMPONENTS,
+    n_chains: int = ANNEALING_CHAINS,
+    n_steps: int | Int[Array, ""] = ANNEALING_TEMPERATURES // 3,
+    n_components: int = BASE_COMPONENTS,
 ) -> Base:
     """A mixture that has the modes of the machine; `rows` are further ones that resemble its own, if there are any."""
     fall_key, first_key, walk_key, second_key = jax.random.split(key, 4)
@@ -72,8 +78,8 @@ def annealed_log_partition(
     machine: Machine,
     key: Key[Array, ""],
     base: Base | None = None,
-    n_chains: int = N_CHAINS,
-    n_steps: int | Int[Array, ""] = N_STEPS,
+    n_chains: int = ANNEALING_CHAINS,
+    n_steps: int | Int[Array, ""] = ANNEALING_TEMPERATURES,
     rows: Float[Array, "rows inputs"] | None = None,
 ) -> Annealed:
     """log Z (2.2, 2.8), in the precision of the machine.
@@ -101,7 +107,7 @@ def annealed_log_sum(
     observed: Float[Array, "rows inputs"],
     base: Base | None = None,
     n_chains: int = ROW_CHAINS,
-    n_steps: int = ROW_STEPS,
+    n_steps: int = ROW_TEMPERATURES,
 ) -> Annealed:
     """Log of the sum of exp(-E) over the missing inputs and all hidden states, for each row: log p(x_o) + log Z.
 
@@ -131,8 +137,8 @@ def annealed_means(
     observed: Float[Array, "rows inputs"],
     base: Base | None = None,
     n_chains: int = MEAN_CHAINS,
-    n_steps: int = MEAN_STEPS,
-    n_kept: int = MEAN_KEPT,
+    n_steps: int = MEAN_TEMPERATURES,
+    n_kept: int = MEAN_SWEEPS,
 ) -> tuple[Annealed, Float[Array, "rows hidden"], Float[Array, "rows inputs"]]:
     """The same, coarser, with E[h_i | x_o] and E[x_j | x_o]: weighted means over `n_kept` Gibbs sweeps of the chains.
 
@@ -165,8 +171,8 @@ def annealed_draws(
     machine: Machine,
     keys: Key[Array, " rows"],
     n_chains: int = MEAN_CHAINS,
-    n_steps: int = ROW_STEPS,
-    n_sweeps: int = MEAN_KEPT,
+    n_steps: int = ROW_TEMPERATURES,
+    n_sweeps: int = MEAN_SWEEPS,
 ) -> Float[Array, "rows inputs"]:
     """A row for each key: the end of one of its annealed chains, drawn by its weight, after some Gibbs sweeps.
 
@@ -199,7 +205,7 @@ def _by_rows(
     """
     mixture = pilot_base(units, machine, jax.random.key(0, impl="threefry2x32")) if base is None else base
     width = sum(machine.weights.shape) + mixture.log_share.shape[0]
-    at_once = max(1, min(x.shape[0], SLICE_FLOATS // (n_chains * width)))
+    at_once = max(1, min(x.shape[0], FLOATS_PER_SLICE // (n_chains * width)))
     return jax.lax.map(lambda args: row(args[0], args[1], args[2], mixture), (keys, x, observed), batch_size=at_once)
 
 

@@ -35,6 +35,14 @@ from latentbits.models.combination_machine.likelihood import (
 )
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.rows import takes_ones
+from latentbits.models.combination_machine.tuning import (
+    CLIMB_PATIENCE_PASSES,
+    CLIMB_PATIENCE_SHARE,
+    HELD_OUT_LEAST_ROWS,
+    MOMENTUM_STEP_SHARE,
+    PASSES_PER_PRIOR,
+    REFIT_PASSES,
+)
 
 __all__ = ["REFIT", "climb", "momentum", "refit"]
 
@@ -49,7 +57,7 @@ def _momentum(learned: Learned) -> Callable[..., tuple[Bordered, Params]]:
     def update(
         rate: Number, state: Bordered, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Bordered, Params]:
-        velocity = gradient(shared, stats, learned) + INERTIA * state
+        velocity = gradient(shared, stats, learned) + MOMENTUM_STEP_SHARE * state
         return velocity, moved(params, bordered(params) + rate * velocity)
 
     return update
@@ -107,7 +115,9 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
 
         old = evidence.now(prior, params.precision)
         known = evidence.information(units, shared.expected, n)
-        new = jnp.where(progress.iteration % ANEW == 0, evidence.precision(prior, old, params.weights, known), old)
+        new = jnp.where(
+            progress.iteration % PASSES_PER_PRIOR == 0, evidence.precision(prior, old, params.weights, known), old
+        )
         optimiser = lbfgs.penalised(state.optimiser, new - old, pull)
         value = (stats.log_weights[0].sum() - 0.5 * new * jnp.sum(jnp.square(params.weights))) / n - shared.log_z
         point = coordinates.of(here).reshape(-1)
@@ -125,7 +135,7 @@ def _penalised(units: Units) -> Callable[..., Float[Array, ""]]:
         assert shared.expected is not None
         known = evidence.information(units, shared.expected, stats.n_learned)
         lost = evidence.lost(prior, params.precision, params.weights, known)  # held-out rows know of no prior
-        return objective(params, shared, stats) - lost * (stats.n_held_out < FEW_HELD_OUT)
+        return objective(params, shared, stats) - lost * (stats.n_held_out < HELD_OUT_LEAST_ROWS)
 
     return penalised
 
@@ -147,8 +157,8 @@ def climb(
     return Iterate(
         name,
         **_climbing(units, learned, held_out, max_active, prior, max_terms),
-        patience=PATIENCE,
-        patience_share=PATIENCE_SHARE,
+        patience=CLIMB_PATIENCE_PASSES,
+        patience_share=CLIMB_PATIENCE_SHARE,
         stops_early=max_terms is None and learned.weights,  # some terms of Z make no likelihood
     )
 
@@ -166,7 +176,7 @@ def refit(
     and 80 steps 0.02.
     """
     own = _climbing(units, learned, 0.0, max_active, prior, max_terms)
-    return Schedule(REFIT, **own, max_iter=STEPS)
+    return Schedule(REFIT, **own, max_iter=REFIT_PASSES)
 
 
 def _climbing(

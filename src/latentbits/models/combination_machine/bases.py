@@ -11,10 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.tuning import BASE_COMPONENTS
 
 __all__ = ["Base", "fit_base", "log_components"]
-
-N_COMPONENTS = 32
 
 
 class Base(eqx.Module):
@@ -29,7 +28,7 @@ def fit_base(
     key: Key[Array, ""],
     x: Float[Array, "rows inputs"],
     weight: Float[Array, " rows"] | None = None,
-    n_components: int = N_COMPONENTS,
+    n_components: int = BASE_COMPONENTS,
     n_iter: int = 15,
 ) -> Base:
     """A mixture fitted to rows by EM from random rows, a little wider than they are, so that weights stay bounded.

@@ -21,6 +21,7 @@ from latentbits.models.combination_machine.centring import Centre, centre_of, ce
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, expectations, gradient
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.rows import takes_ones
+from latentbits.models.combination_machine.tuning import CENTRE_STEP_SHARE, HELD_OUT_LEAST_ROWS
 
 __all__ = ["Epochs", "Pace", "adam", "best_epoch"]
 
@@ -88,7 +89,7 @@ def _first_epoch(params: Params) -> Epochs:
 def best_epoch(params: Params, state: Epochs) -> Params:
     """The best machine of a stage that is over, found on the host."""
     (held_out, n_held_out), best_value = np.asarray(state.told), float(state.best_value)
-    if n_held_out < FEW_HELD_OUT or held_out / n_held_out >= best_value:
+    if n_held_out < HELD_OUT_LEAST_ROWS or held_out / n_held_out >= best_value:
         return params  # where too few are held out to tell, the last is the best
     return moved_on_host(params, state.best)
 
@@ -102,13 +103,13 @@ def _adam(learned: Learned) -> Callable[..., tuple[Epochs, Params]]:
         # is an epoch over?  Then its machine is kept if it is the best so far
         over = progress.iteration > state.epoch
         held_out, n_held_out = state.told[0], state.told[1]
-        value = jnp.where(n_held_out >= FEW_HELD_OUT, held_out / jnp.maximum(n_held_out, 1), jnp.inf)
+        value = jnp.where(n_held_out >= HELD_OUT_LEAST_ROWS, held_out / jnp.maximum(n_held_out, 1), jnp.inf)
         best_value = jnp.where(over, jnp.maximum(value, state.best_value), state.best_value)
         best = jnp.where(over & (value >= state.best_value), here, state.best)
         now = stats.log_weights[1].sum() - stats.n_held_out * shared.log_z
         told = jnp.where(over, 0, state.told) + jnp.stack([now, stats.n_held_out])
 
-        share = jnp.maximum(FOLLOWING, 1 / (1 + progress.step)) * (stats.n_learned > 0)
+        share = jnp.maximum(CENTRE_STEP_SHARE, 1 / (1 + progress.step)) * (stats.n_learned > 0)
         means = stats.clamped / some(stats.n_learned)
         centre = followed(state.centre, centre_of(means, learned.input_bias), share)
         optimiser, change = direction(state.optimiser, centred(gradient(shared, stats, learned), centre))

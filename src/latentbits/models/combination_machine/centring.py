@@ -20,10 +20,9 @@ from jaxtyping import Array, Float
 
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.tuning import LEAST_VARIANCE
 
 __all__ = ["Centre", "Coordinates", "centre_of", "centred", "followed", "uncentred"]
-
-LEAST = 0.01  # variance that a coordinate is scaled by: of a unit that is hardly ever on, or off
 
 
 class Centre(NamedTuple):
@@ -87,8 +86,8 @@ class Coordinates(eqx.Module):
     def around(cls, units: Units, means: Bordered, input_bias: bool, weights: bool) -> Coordinates:
         """Those around the expectations under a machine; where weights may not move, around 0."""
         p, m = means[:, -1], means[-1]
-        hidden = 1 / jnp.sqrt(jnp.maximum(p * (1 - p), LEAST))
-        inputs = 1 / jnp.sqrt(jnp.maximum(1 - m**2, LEAST)) if units.name == "binary" else jnp.ones_like(m)
+        hidden = 1 / jnp.sqrt(jnp.maximum(p * (1 - p), LEAST_VARIANCE))
+        inputs = 1 / jnp.sqrt(jnp.maximum(1 - m**2, LEAST_VARIANCE)) if units.name == "binary" else jnp.ones_like(m)
         return cls(centre_of(means, input_bias, weights), _ending(hidden, 1), _ending(inputs, 1))
 
     @property

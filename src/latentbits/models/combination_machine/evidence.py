@@ -25,10 +25,9 @@ from jaxtyping import Array, Float
 
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.tuning import PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION
 
 __all__ = ["Prior", "information", "lost", "now", "precision"]
-
-WEAKEST, STRONGEST = 1 / 3.0**2, 1 / 0.05**2  # that alpha may be: weights stay finite, and units can wake
 
 
 class Prior(NamedTuple):
@@ -41,7 +40,7 @@ class Prior(NamedTuple):
     def of(cls, width: float | str | None) -> Prior:
         """By its standard deviation; None is no prior, "auto" one that the rows choose."""
         if width == "auto":
-            return cls(WEAKEST, 1.0)
+            return cls(PRIOR_LEAST_PRECISION, 1.0)
         return cls(0.0 if width is None else float(width) ** -2)
 
 
@@ -64,7 +63,7 @@ def precision(
     alpha = now(prior, alpha)
     determined = jnp.sum(known / jnp.maximum(known + alpha, 1e-12))
     chosen = determined / jnp.maximum(jnp.sum(weights**2), 1e-12)
-    return jnp.where(prior.chosen > 0, jnp.clip(chosen, WEAKEST, STRONGEST), prior.precision)
+    return jnp.where(prior.chosen > 0, jnp.clip(chosen, PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION), prior.precision)
 
 
 def lost(

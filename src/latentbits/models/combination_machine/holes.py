@@ -27,9 +27,15 @@ from latentbits.models.combination_machine.annealing import annealed_log_sum, an
 from latentbits.models.combination_machine.chains import draw_hidden
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 from latentbits.models.combination_machine.patterns import Conditional, by_inputs, moments_by_inputs
+from latentbits.models.combination_machine.tuning import (
+    HOLES_MOST_UNITS,
+    LEARNING_MOST_UNITS,
+    LEARNING_SWEEPS,
+    LOG2_STATES_PER_BLOCK,
+    PATTERN_MOST_BITS,
+)
 
 __all__ = [
-    "BLOCK",
     "Conditional",
     "by_annealing",
     "by_hidden",
@@ -43,12 +49,6 @@ __all__ = [
     "moments_by_inputs",
 ]
 
-# Hidden units whose states are summed, on a CPU (where a row then costs some milliseconds) and elsewhere
-MOST_HIDDEN = (18, 22)
-MOST_HIDDEN_LEARNING = (16, 20)
-LEVELS = (4, 8, 12)  # missing bits of a row whose patterns are summed; a route is compiled for each
-BLOCK = 10  # log2 of the hidden states taken at once
-SWEEPS = 20  # of a row's chain in learning, where it is a fresh one at every pass
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def _levels(units: Units, n_hidden: int, n_inputs: int, few: bool) -> list[int]:
     """
     if units.name != "binary":
         return []
-    enough = [level for i, level in enumerate(LEVELS) if i == 0 or LEVELS[i - 1] < n_inputs]
+    enough = [level for i, level in enumerate(PATTERN_MOST_BITS) if i == 0 or PATTERN_MOST_BITS[i - 1] < n_inputs]
     if not few:
         return enough
     dear = 2.0**n_hidden * (n_inputs + n_hidden)
@@ -82,7 +82,7 @@ def _choose(
     by_level: Callable[[int], T],
     by_states: Callable[[], T],
     sampled: Callable[[], T],
-    most_hidden: tuple[int, int] = MOST_HIDDEN,
+    most_hidden: tuple[int, int] = HOLES_MOST_UNITS,
 ) -> T:
     """The cheapest exact route for the row with most holes, or else the sampled one."""
     m, d = machine.weights.shape
@@ -116,7 +116,7 @@ def conditional(
         return _where_few(
             units,
             observed,
-            lambda: by_inputs(machine, x, observed, LEVELS[-1]),
+            lambda: by_inputs(machine, x, observed, PATTERN_MOST_BITS[-1]),
             by_annealing(units, machine, keys, x, observed),
         )
 
@@ -147,7 +147,7 @@ def log_sums(
         return _where_few(
             units,
             observed,
-            lambda: exact(by_inputs(machine, x, observed, LEVELS[-1]).log_sum),
+            lambda: exact(by_inputs(machine, x, observed, PATTERN_MOST_BITS[-1]).log_sum),
             (found.value, found.error),
         )
 
@@ -181,7 +181,7 @@ def moments(
         lambda level: moments_by_inputs(machine, x, observed, weight, level),
         lambda: moments_by_hidden(units, machine, x, observed, weight),
         lambda: moments_by_gibbs(units, machine, keys, x, observed, weight),
-        MOST_HIDDEN_LEARNING,
+        LEARNING_MOST_UNITS,
     )
 
 
@@ -189,7 +189,7 @@ def _where_few(units: Units, observed: Float[Array, "rows inputs"], exact: Calla
     """In a chunk with rows that must be sampled, those with few holes are not."""
     if units.name != "binary":
         return sampled
-    few = jnp.sum(observed == 0, 1) <= LEVELS[-1]
+    few = jnp.sum(observed == 0, 1) <= PATTERN_MOST_BITS[-1]
 
     def pick(a: Array, b: Array) -> Array:
         return jnp.where(few if a.ndim == 1 else few[:, None], a, b)
@@ -218,7 +218,7 @@ def _over_blocks(
 ) -> T:
     """Fold `add` over all blocks of hidden states."""
     m = machine.weights.shape[0]
-    size = 2 ** min(m, BLOCK)
+    size = 2 ** min(m, LOG2_STATES_PER_BLOCK)
     drive, missing = hidden_field(machine, x), 1 - observed
     known = (x @ machine.input_bias + jnp.sum(observed * units.base(x), 1))[:, None]
 
@@ -317,7 +317,7 @@ def moments_by_gibbs(
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
     weight: Float[Array, " rows"],
-    n_sweeps: int = SWEEPS,
+    n_sweeps: int = LEARNING_SWEEPS,
 ) -> tuple[Float[Array, " rows"], Machine]:
     """Sampled: one state of each row's chain after a walk, so that the noise averages out over rows and passes."""
 

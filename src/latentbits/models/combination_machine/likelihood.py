@@ -33,6 +33,7 @@ from latentbits.models.combination_machine.machine import Params, Units, machine
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.rows import Bound, fields, held_below, held_out_weight, inputs_of, summed
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
+from latentbits.models.combination_machine.tuning import FLOAT32_LEAST_UNITS, HELD_OUT_LEAST_ROWS
 
 __all__ = ["NO_HOLES", "Learned", "Shared", "Stats", "e_step", "expectations", "gradient", "objective"]
 
@@ -138,7 +139,7 @@ def expectations(units: Units, max_active: int | None, max_terms: int | None) ->
         elif max_terms is not None:
             log_z, moments, _ = largest_moments(units, machine, max_terms)
         else:
-            single = n_enumerated(units, *params.weights.shape) >= SINGLE
+            single = n_enumerated(units, *params.weights.shape) >= FLOAT32_LEAST_UNITS
             log_z, moments = exact_moments(units, machine, np.dtype(np.float32 if single else np.float64))
         return Shared(log_z, bordered(moments, 1.0))
 
@@ -149,7 +150,7 @@ def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     """Log-likelihood of the held-out rows, as if they were all; of the others where too few are held out to tell."""
     learned, held_out = stats.log_weights.sum(1) - stats.sums[-2:, -1] * shared.log_z
     scaled = held_out * stats.n_rows / some(stats.n_held_out)
-    return jnp.where(stats.n_held_out >= FEW_HELD_OUT, scaled, learned)
+    return jnp.where(stats.n_held_out >= HELD_OUT_LEAST_ROWS, scaled, learned)
 
 
 class Learned(NamedTuple):

@@ -40,8 +40,19 @@ from latentbits.models.combination_machine.machine import (
     softplus,
 )
 from latentbits.models.combination_machine.partition import exact_log_partition, log_partition_on_host, n_enumerated
+from latentbits.models.combination_machine.recipes import OURS, Recipe
 from latentbits.models.combination_machine.rows import fields, inputs_of, takes_ones
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
+from latentbits.models.combination_machine.tuning import (
+    DRAWN_MOST_UNITS,
+    FLOAT64_MOST_UNITS,
+    HOST_MOST_FLOATS,
+    LOG2_STATES_PER_BLOCK,
+    PURSUIT_NATS_PER_PARAMETER,
+    RANDOM_WEIGHTS_LENGTH,
+    ROWS_PER_BATCH,
+    SAMPLED_RATE_SHARE,
+)
 
 __all__ = [
     "LEARNERS",
@@ -58,15 +69,6 @@ __all__ = [
 
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
 RANKING = "held-out rows"  # the stage by which restarts are ranked
-BATCH = 100  # rows of an update
-START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
-SAMPLED_RATE = 1 / 3  # chains cannot follow steps as long as those that exact expectations allow
-SIGNIFICANCE = (
-    1.5  # nats for each parameter that a unit of a pursuit must gain; the best unit of pure noise gains about 1
-)
-COUNTED = 22  # up to so many enumerated units rows are drawn exactly, from a table of all states
-ON_HOST = 2**20  # numbers (states times units) up to which log Z is summed sooner than a program for it is compiled
-DOUBLE = 20  # up to so many enumerated units the final log Z is summed in float64
 
 
 class Posterior(eqx.Module):
@@ -129,10 +131,10 @@ def with_log_partition(
     error, effective = 0.0, 1.0
     if max_active is not None:
         log_z = _sparse_log_z(units, max_active)(machine)
-    elif 2**n_states * sum(machine.weights.shape) <= ON_HOST:
+    elif 2**n_states * sum(machine.weights.shape) <= HOST_MOST_FLOATS:
         log_z = log_partition_on_host(units, to_numpy(machine))
     elif n_states <= most_enumerated():
-        log_z = _exact_log_z(units, np.dtype(np.float64 if n_states <= DOUBLE else np.float32))(machine)
+        log_z = _exact_log_z(units, np.dtype(np.float64 if n_states <= FLOAT64_MOST_UNITS else np.float32))(machine)
     else:
         single = np.dtype(np.float32)
         with rows_in(single):
@@ -182,7 +184,7 @@ def _summed(units: Units, max_active: int | None) -> Callable[..., Shared]:
         machine = machine_of(params)
         if max_active is not None:
             return Shared(sparse_moments(units, machine, max_active).log_z, None)
-        single = n_enumerated(units, *machine.weights.shape) > DOUBLE
+        single = n_enumerated(units, *machine.weights.shape) > FLOAT64_MOST_UNITS
         return Shared(exact_log_partition(units, machine, np.dtype(np.float32 if single else np.float64)), None)
 
     return prepare
@@ -285,11 +287,11 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
         machine = machine_of(params)
         if max_active is not None:
             return face(draws.among(units, machine, keys, sparse_states(n_hidden, max_active)))
-        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= COUNTED else annealed_draws
+        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= DRAWN_MOST_UNITS else annealed_draws
         return face(drawn(units, machine, keys))
 
     def row_floats(n_columns: int) -> int:
-        return 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, holes.BLOCK)
+        return 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, LOG2_STATES_PER_BLOCK)
 
     return _Uses(log_likelihood, infer, decode, complete, sample, lost, row_floats)
 
@@ -298,7 +300,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
 
 
 def _random_weights(key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "hidden inputs"]:
-    return START * jax.random.normal(key, shape) / np.sqrt(shape[1])
+    return RANDOM_WEIGHTS_LENGTH * jax.random.normal(key, shape) / np.sqrt(shape[1])
 
 
 @cache
@@ -358,7 +360,7 @@ def model(
     *,
     input_bias: bool = True,
     learner: str = "gradient",
-    optimizer: str = "adam",
+    recipe: Recipe = OURS,
     n_epochs: int = 100,
     n_updates: int | None = None,
     learning_rate: float = 0.05,
@@ -367,12 +369,8 @@ def model(
     max_terms: int | None = None,
     weight_prior: float | str | None = None,
     sampled: bool = False,
-    faithful: bool = False,
-    pursuit_starts: int = 8,
     refit_biases: bool = True,
-    n_chains: int = 500,
-    annealing_chains: int = 512,
-    annealing_steps: int = 2000,
+    annealing: tuple[int, int] = (512, 2000),
     ranked: bool = False,
     watched: bool = False,
 ) -> Model:
@@ -388,18 +386,14 @@ def model(
         Whether inputs have biases b of their own (the paper's have none).
     learner
         "pursuit" (section 3.5), "gradient" (3.0.1), one after the other, or "stochastic".
-    optimizer
-        Of the gradient: "adam" on batches and then L-BFGS, or "momentum" as in the paper.
+    recipe
+        How the pursuit, the gradient and the chains go, ours or the paper's (`recipes.py`).
     n_epochs, n_updates
         Passes in batches; Adam ends earlier, when so many updates were made.
     held_out
         Share of the rows by which a climb is stopped.
     sampled
         Whether the batches before L-BFGS follow sampled expectations, which are cheaper than exact ones of many units.
-    faithful
-        Whether a pursuit takes bits for real numbers of variance 1 and their weights as they are, as in the paper.
-    pursuit_starts
-        Of every unit of a pursuit, the best of which is taken.
     weight_prior
         Standard deviation of a Gaussian prior on the weights in L-BFGS and with chains; None is none, "auto" one that
         the rows choose (`evidence.py`).  With "auto" a climb that held-out rows have ended is followed by a few steps
@@ -409,6 +403,10 @@ def model(
         a mixture of n_hidden + 1 products.
     max_terms
         Gradients follow so many of the largest terms of Z only (section 3.1); None sums all.
+    refit_biases
+        Whether a pursuit alone is followed by a climb of the biases, which sums all states; not by the paper's recipe.
+    annealing
+        Chains and temperatures of the estimate of log Z, where it cannot be summed.
     ranked
         Whether the last stage has the held-out rows, to rank restarts by: of all rows, most of which were learned from,
         the restart that has learned most of their noise would come first.
@@ -419,29 +417,30 @@ def model(
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
     pursues = "pursuit" in learner or learner == "stochastic"
-    annealing = annealing_chains, annealing_steps
     terms = max_active, max_terms
     find_log_partition = partial(_find_log_partition, units, learner == "pursuit", max_active, *annealing)
 
     stages: list[Stage] = []
     heats = 0  # of restarts, the best by the held-out rows is learned from all rows
     if pursues:
-        significance = 0.0 if faithful else SIGNIFICANCE
-        search = partial(pursuit.stage, n_candidates=pursuit_starts, faithful=faithful, significance=significance)
-        stages.append(search(n_hidden, units, input_bias))
+        significance = 0.0 if recipe.faithful else PURSUIT_NATS_PER_PARAMETER
+        search = partial(pursuit.stage, n_candidates=recipe.pursuit_starts, faithful=recipe.faithful)
+        stages.append(search(n_hidden, units, input_bias, significance=significance))
         if learner != "pursuit":
             stages.append(Transform("waking idle units", _wake_idle))
-        elif refit_biases:
+        elif refit_biases and not recipe.faithful:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, name="biases"))
-    explored = "gradient" in learner and optimizer == "adam"
+    explored = "gradient" in learner and recipe.optimizer == "adam"
     if learner == "stochastic" or (explored and sampled):
         seen = held_out if explored else 0.0
-        batches = (n_epochs, n_updates if explored else None, BATCH, seen)
-        rate = learning_rate * (SAMPLED_RATE if explored else 1)
-        stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains, weight_prior))
+        pace = (n_epochs, n_updates if explored else None, ROWS_PER_BATCH, seen)
+        rate = learning_rate * (SAMPLED_RATE_SHARE if explored else 1)
+        stages.append(stochastic.persistent(units, learned, rate, *pace, recipe.n_chains, weight_prior))
     elif explored:
-        stages.append(batches.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, *terms))
+        stages.append(
+            batches.adam(units, learned, learning_rate, n_epochs, n_updates, ROWS_PER_BATCH, held_out, *terms)
+        )
     if explored:
         stages.append(Transform("best of the batches", _take_learned))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=max_terms))

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from latentbits.models.combination_machine.machine import Units, softplus, some
+from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, HALF_LEAST_ROWS
 
 __all__ = [
-    "EXTREME",
     "Pairs",
     "Sums",
     "as_unit",
@@ -34,8 +34,6 @@ __all__ = [
     "without",
 ]
 
-EMPTY = 0.5  # rows: a half of a mixture that has fewer is none
-EXTREME = 0.99  # means of a bit beyond this have no larger weight
 
 Mask = Float[Array, "rows inputs"] | None  # where inputs are observed; None: everywhere
 
@@ -171,15 +169,15 @@ def sums(
 
 def mean_over(total: Float[Array, "*shape"], rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """A mean over rows, 0 where there are none to speak of."""
-    return jnp.where(rows > EMPTY, total / jnp.maximum(rows, EMPTY), 0.0)
+    return jnp.where(rows > HALF_LEAST_ROWS, total / jnp.maximum(rows, HALF_LEAST_ROWS), 0.0)
 
 
 def m_step(free: bool, pairs: Pairs, of: Sums) -> Pairs:
     """(3.14) and (3.15); where the centre is free, it is the mean of the other half."""
-    share = jnp.clip(of.members / of.n_rows, EMPTY / of.n_rows, 1 - EMPTY / of.n_rows)
+    share = jnp.clip(of.members / of.n_rows, HALF_LEAST_ROWS / of.n_rows, 1 - HALF_LEAST_ROWS / of.n_rows)
     on = mean_over(of.products, of.seen)
     off = mean_over(of.totals - of.products, of.observed - of.seen) if free else jnp.zeros_like(on)
-    shift = jnp.where(of.seen > EMPTY, on - off, 0.0)
+    shift = jnp.where(of.seen > HALF_LEAST_ROWS, on - off, 0.0)
     return Pairs.of(jnp.log(share) - jnp.log1p(-share), off, shift, pairs.variance)
 
 
@@ -224,7 +222,9 @@ def as_unit(
     if faithful:
         return w, log_odds - jnp.sum(w * (mean + c + 0.5 * w)), c
     if units.name == "binary":
-        base, off, on = (jnp.arctanh(jnp.clip(m, -EXTREME, EXTREME)) for m in (mean, mean + c, mean + c + w))
+        base, off, on = (
+            jnp.arctanh(jnp.clip(m, -BIT_MOST_MEAN, BIT_MOST_MEAN)) for m in (mean, mean + c, mean + c + w)
+        )
         w, c = 0.5 * (w + on - off), 0.5 * (c + off - base)
     alone = bias + c
     return w, log_odds - jnp.sum(units.log_sum(alone + w) - units.log_sum(alone)), c

@@ -41,13 +41,15 @@ from jaxtyping import Array, Float
 
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import BINARY, Machine, Units
+from latentbits.models.combination_machine.tuning import (
+    CPU_OUTER_UNITS,
+    CPU_TABLE_LOG2_FLOATS,
+    GPU_TABLE_UNITS,
+    INPUTS_PER_PRODUCT,
+    REAL_INNER_UNITS,
+)
 
 __all__ = ["exact_log_partition", "exact_moments", "log_partition_on_host", "n_enumerated"]
-
-CACHED = 15, 6  # a CPU's block: log2 of the numbers (states times inputs) in its table, and units that run over it
-FUSED = 10, 10  # inner units in each of the two tables of a GPU's block
-REAL_UNITS = 12, 16  # inner units for real inputs: on a CPU, on a GPU
-GROUP = 128  # inputs in a product of (1 + q) / sqrt 2, which is between 2^-64 and 2^64
 
 
 def n_enumerated(units: Units, n_hidden: int, n_inputs: int) -> int:
@@ -164,7 +166,7 @@ def _sum_hidden(
             )
             constant = -n_padding * np.log(2.0)
         else:
-            cpu, gpu = REAL_UNITS
+            cpu, gpu = REAL_INNER_UNITS
             sums = lax.platform_dependent(
                 machine,
                 cpu=partial(_sum_real, n_inner=cpu, with_moments=with_moments),
@@ -180,7 +182,7 @@ def _sum_hidden(
 
 
 def _n_groups(n_inputs: int) -> int:
-    return max(1, -(-n_inputs // GROUP))
+    return max(1, -(-n_inputs // INPUTS_PER_PRODUCT))
 
 
 def _pad(machine: Machine) -> tuple[Machine, int]:
@@ -236,8 +238,8 @@ def _inner(machine: Machine, n_inner: int) -> tuple[Float[Array, "inner inputs"]
 def _sum_cached(machine: Machine, dtype: np.dtype, with_moments: bool) -> _Sums:
     """Over blocks that stay in the cache of a CPU."""
     m, n = machine.weights.shape
-    n_low = min(m, max(5, CACHED[0] - max(1, n - 1).bit_length()))
-    n_inner = min(m, n_low + CACHED[1])
+    n_low = min(m, max(5, CPU_TABLE_LOG2_FLOATS - max(1, n - 1).bit_length()))
+    n_inner = min(m, n_low + CPU_OUTER_UNITS)
     return _add_up(_cached_block(*_inner(machine, n_inner), n_low, dtype, with_moments), machine, n_inner)
 
 
@@ -310,7 +312,7 @@ def _factor(q: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 def _sum_fused(machine: Machine, dtype: np.dtype, with_moments: bool) -> _Sums:
     """Over blocks of which a GPU stores nothing but P(h)."""
-    n_inner = min(machine.weights.shape[0], sum(FUSED))
+    n_inner = min(machine.weights.shape[0], sum(GPU_TABLE_UNITS))
     return _add_up(_fused_block(*_inner(machine, n_inner), dtype, with_moments), machine, n_inner)
 
 
@@ -322,7 +324,7 @@ def _fused_block(
     E[h_i x_j] for a unit of one half is summed from what is left of p tanh after the sum over the other half.
     """
     wide = weights.dtype
-    n_low = min(FUSED[0], weights.shape[0])
+    n_low = min(GPU_TABLE_UNITS[0], weights.shape[0])
     low, high = _states(n_low, wide), _states(weights.shape[0] - n_low, wide)
     low_fields = (low @ weights[:n_low]).astype(dtype)
     high_fields = high @ weights[n_low:]

@@ -15,10 +15,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import Machine, hidden_field
+from latentbits.models.combination_machine.tuning import FLOATS_PER_PATTERN_BLOCK
 
 __all__ = ["Conditional", "Filled", "by_inputs", "moments_by_inputs", "over_patterns"]
-
-AT_ONCE = 2**10  # numbers that a row may need for a block of patterns
 
 
 class Conditional(eqx.Module):
@@ -121,7 +120,7 @@ def over_patterns(
     """
     m, d = machine.weights.shape
     most = min(most, d)
-    low = min(most, max(AT_ONCE // max(m, 1), 1).bit_length() - 1)  # holes whose patterns make a block
+    low = min(most, max(FLOATS_PER_PATTERN_BLOCK // max(m, 1), 1).bit_length() - 1)  # holes whose patterns make a block
     place = jnp.argsort(observed, axis=1, stable=True)[:, :most]  # the missing ones first
     is_hole = jnp.take_along_axis(observed, place, axis=1) == 0
     weights = jnp.where(is_hole.T[:, :, None], machine.weights.T[place.T], 0)

@@ -63,7 +63,6 @@ from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.pairs import (
-    EXTREME,
     Pairs,
     Sums,
     as_unit,
@@ -77,10 +76,10 @@ from latentbits.models.combination_machine.pairs import (
     variance_left,
     without,
 )
+from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, PURSUIT_NATS_PER_PARAMETER, START_ROW_SHARE
 
 __all__ = ["Pursuit", "RowState", "Stats", "stage"]
 
-START = 0.5  # a start is so much of a row
 COUNT, GATHER = -2, -1  # steps before the first EM: rows are counted, and the first starts fetched
 
 
@@ -236,7 +235,7 @@ class Search(eqx.Module):
 
 def _starts(free: bool, rows: Float[Array, "starts inputs"], variance: Float[Array, ""]) -> Pairs:
     """Candidates that begin at parts of rows, the other half on the opposite side where its centre is free."""
-    shift, each = START * rows, jnp.zeros(len(rows), rows.dtype)
+    shift, each = START_ROW_SHARE * rows, jnp.zeros(len(rows), rows.dtype)
     centre = -shift if free else jnp.zeros_like(shift)
     return Pairs.of(each, centre, shift - centre, variance + each)
 
@@ -290,7 +289,7 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
         """Variance of the Gaussians; that of real inputs is 1 by definition (2.5)."""
         if faithful or units.name == "real":
             return jnp.ones_like(mean_square)
-        return jnp.maximum(mean_square, 1 - EXTREME**2)
+        return jnp.maximum(mean_square, 1 - BIT_MOST_MEAN**2)
 
     def as_found(state: Pursuit, pair: Pairs) -> tuple[Array, Array, Array]:
         """Weights, bias, and change of the input biases of a unit."""
@@ -367,7 +366,7 @@ def stage(
     n_candidates: int = 8,
     em_steps: int = 4,
     faithful: bool = False,
-    significance: float | None = 1.5,
+    significance: float | None = PURSUIT_NATS_PER_PARAMETER,
 ) -> Schedule:
     """Projection pursuit as one stage; it begins with the input biases that it is given, and zero weights.
 

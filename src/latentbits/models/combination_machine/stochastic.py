@@ -31,13 +31,14 @@ from latentbits.models.combination_machine.evidence import Prior
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, gradient
 from latentbits.models.combination_machine.machine import Params, Units, log_weight, machine_of, some
 from latentbits.models.combination_machine.rows import takes_ones
+from latentbits.models.combination_machine.tuning import (
+    CHAINS_MOMENTUM,
+    MEAN_MEMORY_SHARE,
+    PRIOR_STEP_SHARE,
+    TEMPERED_LEVELS,
+)
 
 __all__ = ["Persistent", "averaged", "persistent"]
-
-LEVELS = 4  # of tempered chains, each with a tenth of all
-MEMORY = 0.02  # of the updates so far: how far back the running mean reaches
-FOLLOWING = 0.02  # of the prior's way to the one that the rows would choose
-MOMENTUM = 0.5  # of Adam; more would let the machine run away from its chains
 
 
 class Persistent(eqx.Module):
@@ -81,11 +82,11 @@ class _Functions(NamedTuple):
 @cache
 def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
     def start(params: Params) -> Persistent:
-        few = max(1, n_chains // (2 + 2 * LEVELS))
-        n_own = max(few, n_chains - LEVELS * few)
-        x = jnp.broadcast_to(params.input_bias, (n_own + LEVELS * few, len(params.input_bias)))
+        few = max(1, n_chains // (2 + 2 * TEMPERED_LEVELS))
+        n_own = max(few, n_chains - TEMPERED_LEVELS * few)
+        x = jnp.broadcast_to(params.input_bias, (n_own + TEMPERED_LEVELS * few, len(params.input_bias)))
         drawn = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
-        warm = drawn[n_own:].reshape(LEVELS, few, -1)
+        warm = drawn[n_own:].reshape(TEMPERED_LEVELS, few, -1)
         machine = bordered(params)
         none = jnp.zeros(())
         chains = drawn[:n_own], warm
@@ -106,12 +107,12 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
         seen = jnp.where(over, 0, state.seen) + stats.n_learned
         known = evidence.information(units, expected, n_rows)
         old = evidence.now(prior, params.precision)
-        alpha = old + FOLLOWING * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
+        alpha = old + PRIOR_STEP_SHARE * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
         pull = jnp.where(n_rows > 0, alpha / some(n_rows), 0) * jnp.pad(params.weights, [(0, 1), (0, 1)])
         slope = gradient(Shared(shared.log_z, expected), stats, learned) - pull
-        optimiser, change = direction(state.optimiser, slope, MOMENTUM)
+        optimiser, change = direction(state.optimiser, slope, CHAINS_MOMENTUM)
         machine = bordered(params) + pace.step(stats, progress) * change
-        share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
+        share = jnp.maximum(1 / (1 + MEAN_MEMORY_SHARE * progress.step), 1e-3)
         mean = state.mean + share * (machine - state.mean)
         level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
         chains, warm = chains.astype(jnp.float64), warm.astype(jnp.float64)

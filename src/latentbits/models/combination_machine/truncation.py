@@ -21,12 +21,15 @@ from jaxtyping import Array, Float, Int, Key
 from latentbits.core.states import count_sparse_states
 from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
+from latentbits.models.combination_machine.tuning import (
+    OUTSIDE_CHAINS,
+    OUTSIDE_SWEEPS,
+    OUTSIDE_TEMPERATURES,
+    SPARSE_MOST_STATES,
+    STATES_PER_BLOCK,
+)
 
 __all__ = ["Truncated", "few_active", "left_out", "log_terms", "sparse_moments"]
-
-BLOCK = 2**12  # states at a time
-MOST_STATES = 2**24
-N_CHAINS, N_STEPS, N_SWEEPS = 1000, 100, 10
 
 
 class Truncated(NamedTuple):
@@ -54,7 +57,7 @@ def log_terms(units: Units, machine: Machine, h: Float[Array, "*states hidden"])
 
 
 def sparse_moments(
-    units: Units, machine: Machine, max_active: int, key: Key[Array, ""] | None = None, n_chains: int = N_CHAINS
+    units: Units, machine: Machine, max_active: int, key: Key[Array, ""] | None = None, n_chains: int = OUTSIDE_CHAINS
 ) -> Truncated:
     """Sums over the states with at most `max_active` units on.
 
@@ -83,7 +86,7 @@ def _active_units(m: int, max_active: int) -> Int[np.ndarray, "states active"]:
     if max_active < 0:
         raise ValueError(f"max_active must be at least 0, got {max_active}")
     n_states, width = count_sparse_states(m, max_active), min(max_active, m)
-    if n_states > MOST_STATES:
+    if n_states > SPARSE_MOST_STATES:
         raise ValueError(f"{m} units have {n_states} states with at most {max_active} active, which is too many")
     table = np.full((n_states, width), m, np.int32)
     row = 0
@@ -103,7 +106,7 @@ def _from_active(active: Int[Array, "states active"], machine: Machine) -> Float
 def _sum_states(units: Units, machine: Machine, table: Int[Array, "states active"]) -> tuple[Float[Array, ""], Machine]:
     """Log of the sum of the terms, and moments, over the states of a table of `_active_units`."""
     n_states = table.shape[0]
-    size = min(n_states, BLOCK)
+    size = min(n_states, STATES_PER_BLOCK)
     n_blocks = -(-n_states // size)
     padding = n_blocks * size - n_states
     blocks = jnp.pad(table, [(0, padding), (0, 0)]).reshape(n_blocks, size, -1)
@@ -130,9 +133,9 @@ def left_out(
     max_active: int,
     log_odds: Float[Array, " hidden"],
     key: Key[Array, ""],
-    n_chains: int = N_CHAINS,
-    n_steps: int = N_STEPS,
-    n_sweeps: int = N_SWEEPS,
+    n_chains: int = OUTSIDE_CHAINS,
+    n_steps: int = OUTSIDE_TEMPERATURES,
+    n_sweeps: int = OUTSIDE_SWEEPS,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Share of Z of the states with more than `max_active` units on, and its standard error.
 

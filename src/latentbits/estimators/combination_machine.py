@@ -71,7 +71,7 @@ class CombinationMachine(WithFitReport):
     kind : {"binary", "real"}, default="binary"
         Bits, or real numbers with unit variance around b + w(h) (the paper's equations 2.5 to 2.8).
     input_bias : bool, default=True
-        Whether columns have a bias b of their own; the paper's machine has none.
+        Whether columns have a bias b; the paper's machine has none.
     learner : {"auto", "gradient", "pursuit", "pursuit+gradient", "stochastic"}, default="auto"
         "gradient" climbs the exact likelihood; "pursuit" adds one unit after the other (projection pursuit; fast, any
         number of units, and it may find fewer than `n_hidden`); "stochastic" follows sampled gradients (persistent
@@ -90,21 +90,20 @@ class CombinationMachine(WithFitReport):
         more); 0 learns from all rows.  "auto" is 0.1, but 0 where there are fewer rows than weights and the rows choose
         the prior: rows are worth more there than the stop.
         With ``weight_prior="auto"`` all rows are learned from at last, in a few steps from there.
-        Where rows of their own are given, ``fit(X, X_val=V)``, none of X is held out: L-BFGS ends when those gain no
-        more.
+        With ``fit(X, X_val=V)`` none of X is held out: L-BFGS ends when V gains no more.
         The paper's ascent with momentum, pursuit and "stochastic" always learn from all.
     weight_prior : "auto", float or None, default="auto"
         Standard deviation of a Gaussian prior on the weights, in L-BFGS and in "stochastic".  "auto" chooses it by the
         evidence of the rows while these are learned from, up to 3: narrow where a table has few rows and many columns,
         so that noise is not learned.  None is maximum likelihood.
     max_active : int or None
-        A machine that has the hidden states with at most so many active units only (the paper's section 3.0.1): its
+        A machine that has only hidden states with at most this number of active units (the paper's section 3.0.1): its
         sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
-        with a gradient only.  `left_out_` tells what the same machine with all states would have in the others.
+        with a gradient only.  `left_out_` is what the same machine with all states would have in the others.
     max_terms : int or None
-        Gradients from so many of the largest terms of Z only, which a search finds (the paper's section 3.1), for more
+        Number of the largest terms of Z that gradients take; a search finds them (the paper's section 3.1), for more
         units than can be summed: each search takes about ``max_terms * n_hidden * n_columns`` steps a few times over.
-        The machine has all its states, and `log_partition_` is as ever; `left_out_` tells the share of Z that is not in
+        The machine has all its states, and `log_partition_` is as ever; `left_out_` is the share of Z that is not in
         the terms found.  Where it is large the gradient is wrong: "stochastic" is the better learner there.
     recipe : {"ours", "freund1994"} or dict, default="ours"
         How the pursuit, the gradient and the chains go: ours, the paper's, or ours with changes by the names of
@@ -247,7 +246,7 @@ class CombinationMachine(WithFitReport):
         random_state: Any = None,
         **settings: Any,
     ) -> Self:
-        """A machine with given parameters: for a known truth, or weights learned elsewhere.
+        """Make a machine with given parameters: for a known truth, or weights learned elsewhere.
 
         Parameters
         ----------
@@ -291,7 +290,7 @@ class CombinationMachine(WithFitReport):
         return machine
 
     def estimate_log_partition(self, n_chains: int = 2048, n_steps: int = 10000, random_state: Any = None) -> Self:
-        """Estimate log Z anew, with more chains or temperatures; where it can be summed, it is.
+        """Estimate log Z again, with more chains or temperatures; where it can be summed, it is.
 
         Parameters
         ----------
@@ -355,7 +354,7 @@ class CombinationMachine(WithFitReport):
         return self.weight_prior is not None
 
     def _learner(self) -> str:
-        """`learner` with "auto" decided."""
+        """Decide `learner` where it is "auto"."""
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         some = [name for name in ("max_active", "max_terms") if getattr(self, name) is not None]
         if len(some) > 1:
@@ -464,7 +463,7 @@ class CombinationMachine(WithFitReport):
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params
-        if result.history and result.history[-1].stage == machines.RANKING:  # users are told of all rows
+        if result.history and result.history[-1].stage == machines.RANKING:  # users see that of all rows
             history = result.history[:-1]
             result = result._replace(history=history, objective=history[-1].objective)
         if np.isnan(params.log_partition):  # learning was cut short before its last stage
@@ -490,7 +489,7 @@ class CombinationMachine(WithFitReport):
         return ALL if by_gain and self._held_out is None and self._share() == 0 else 0
 
     def _share(self) -> float:
-        """`validation_fraction` with "auto" decided."""
+        """Decide `validation_fraction` where it is "auto"."""
         if self.validation_fraction != "auto":
             return float(self.validation_fraction)
         n_weights = int(self.n_hidden) * self.n_features_in_
@@ -533,7 +532,7 @@ class CombinationMachine(WithFitReport):
         return seconds
 
     def _independent(self, summary: Summary) -> tuple[np.ndarray, float]:
-        """Input biases of columns that are independent, and the log-likelihood of these."""
+        """Compute input biases of columns that are independent, and the log-likelihood of these."""
         mean, variance, n = (np.asarray(x) for x in (summary.mean, summary.variance, summary.observed))
         if self.real_valued:
             return mean, float(-0.5 * np.sum(n * (np.log(2 * np.pi) + variance)))
@@ -602,5 +601,5 @@ class CombinationMachine(WithFitReport):
 
 
 def _is_far(place: np.ndarray) -> bool:
-    """Whether float32 has too few digits for log p(x) around a place, in units of the noise."""
+    """Check whether float32 has too few digits for log p(x) around a place, in units of the noise."""
     return machines.rounding_share(len(place), SINGLE) * float(np.sum(place**2)) > TOLERANCE

@@ -70,7 +70,7 @@ def _at_rest(params: Params) -> Bordered:
 def momentum(
     units: Units, learned: Learned, rate: float, max_active: int | None = None, max_terms: int | None = None
 ) -> Schedule:
-    """Plain ascent with a momentum term, all rows at every step, for exactly `max_iter` steps."""
+    """Make a stage of plain ascent with a momentum term, all rows at every step, for exactly `max_iter` steps."""
     return Schedule(
         "momentum",
         prepare=expectations(units, max_active, max_terms),
@@ -110,7 +110,7 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
         coordinates = jax.tree.map(lambda new, old: jnp.where(first, new, old), around, state.coordinates)
 
         def pull(point: Float[Array, " size"]) -> Float[Array, " size"]:
-            """Of a prior of precision 1: minus the slope of its logarithm."""
+            """Compute minus the slope of the logarithm of a prior of precision 1."""
             return (coordinates.gradient(only_weights * coordinates.machine(point.reshape(here.shape))) / n).reshape(-1)
 
         old = evidence.now(prior, params.precision)
@@ -149,7 +149,7 @@ def climb(
     name: str = "L-BFGS",
     max_terms: int | None = None,
 ) -> Iterate:
-    """L-BFGS on all rows until the held-out ones gain no more.
+    """Make a stage of L-BFGS on all rows until the held-out ones gain no more.
 
     `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite;
     with "auto" the rows choose it on the way (`evidence.py`).
@@ -170,7 +170,7 @@ def refit(
     prior: float | str | None = None,
     max_terms: int | None = None,
 ) -> Schedule:
-    """A few steps of L-BFGS on all rows, from where the held-out ones have ended a climb.
+    """Make a stage of a few steps of L-BFGS on all rows, from where the held-out ones have ended a climb.
 
     Few, so that what was gained by that end is kept: of 8 units on 500 digits, 10 steps gain 0.08 nats per unseen row,
     and 80 steps 0.02.
@@ -187,7 +187,7 @@ def _climbing(
     prior: float | str | None,
     max_terms: int | None,
 ) -> dict[str, Any]:
-    """Functions of a stage that climbs by L-BFGS."""
+    """Collect the functions of a stage that climbs by L-BFGS."""
     by = Prior.of(prior)
     return {
         "objective": Partial(_penalised(units), by),

@@ -27,7 +27,7 @@ __all__ = ["Epochs", "Pace", "adam", "best_epoch"]
 
 
 class Pace(eqx.Module):
-    """How long the steps of batches are, and for how long they are made.
+    """Length of the steps of batches, and how long they go on.
 
     Attributes
     ----------
@@ -45,17 +45,17 @@ class Pace(eqx.Module):
 
     @classmethod
     def of(cls, rate: float, n_updates: int | None, batch_size: int) -> Pace:
-        """With None for no end by the number of updates."""
+        """Make a pace; None sets no end by the number of updates."""
         return cls(float(rate), np.inf if n_updates is None else float(n_updates), float(batch_size))
 
     def step(self, stats: Stats, progress: Progress) -> Float[Array, ""]:
-        """The step size; the last batch may be a short one, which Adam would not see."""
+        """Compute the step size; the last batch may be a short one, which Adam would not see."""
         n_rows = jnp.maximum(stats.n_rows, stats.n_places)  # weights may be small numbers
         share = jnp.minimum(1, n_rows / self.batch_size) * (stats.n_learned > 0)
         return falling(self.rate, self.n_updates, progress) * share
 
     def over(self, n_updates: Int[Array, ""]) -> Array:
-        """Whether as many updates were made."""
+        """Check whether as many updates were made."""
         return n_updates >= self.n_updates
 
 
@@ -67,28 +67,28 @@ class Epochs(eqx.Module):
 
     Attributes
     ----------
-    told
-        Of the epoch: log-likelihood of the held-out rows so far, and their number.
+    held_out
+        Log-likelihood of the epoch's held-out rows so far, and their number.
     """
 
     optimiser: Adam
     centre: Centre
     epoch: Int[Array, ""]
-    told: Float[Array, "2"]
+    held_out: Float[Array, "2"]
     best_value: Float[Array, ""]
     best: Bordered
 
 
 def _first_epoch(params: Params) -> Epochs:
-    """Before the first batch."""
+    """Make the state before the first batch."""
     matrix = bordered(params)
     centre = Centre(jnp.zeros(len(matrix)), jnp.zeros(matrix.shape[1]))
     return Epochs(Adam.at_rest(matrix), centre, jnp.zeros((), jnp.int32), jnp.zeros(2), jnp.asarray(-jnp.inf), matrix)
 
 
 def best_epoch(params: Params, state: Epochs) -> Params:
-    """The best machine of a stage that is over, found on the host."""
-    (held_out, n_held_out), best_value = np.asarray(state.told), float(state.best_value)
+    """Find the best machine of a stage that is over, on the host."""
+    (held_out, n_held_out), best_value = np.asarray(state.held_out), float(state.best_value)
     if n_held_out < HELD_OUT_LEAST_ROWS or held_out / n_held_out >= best_value:
         return params  # where too few are held out to tell, the last is the best
     return moved_on_host(params, state.best)
@@ -102,19 +102,19 @@ def _adam(learned: Learned) -> Callable[..., tuple[Epochs, Params]]:
         here = bordered(params)
         # is an epoch over?  Then its machine is kept if it is the best so far
         over = progress.iteration > state.epoch
-        held_out, n_held_out = state.told[0], state.told[1]
+        held_out, n_held_out = state.held_out[0], state.held_out[1]
         value = jnp.where(n_held_out >= HELD_OUT_LEAST_ROWS, held_out / jnp.maximum(n_held_out, 1), jnp.inf)
         best_value = jnp.where(over, jnp.maximum(value, state.best_value), state.best_value)
         best = jnp.where(over & (value >= state.best_value), here, state.best)
         now = stats.log_weights[1].sum() - stats.n_held_out * shared.log_z
-        told = jnp.where(over, 0, state.told) + jnp.stack([now, stats.n_held_out])
+        so_far = jnp.where(over, 0, state.held_out) + jnp.stack([now, stats.n_held_out])
 
         share = jnp.maximum(CENTRE_STEP_SHARE, 1 / (1 + progress.step)) * (stats.n_learned > 0)
         means = stats.clamped / some(stats.n_learned)
         centre = followed(state.centre, centre_of(means, learned.input_bias), share)
         optimiser, change = direction(state.optimiser, centred(gradient(shared, stats, learned), centre))
         ahead = here + pace.step(stats, progress) * uncentred(change, centre)
-        return Epochs(optimiser, centre, state.epoch + over, told, best_value, best), moved(params, ahead)
+        return Epochs(optimiser, centre, state.epoch + over, so_far, best_value, best), moved(params, ahead)
 
     return update
 
@@ -134,7 +134,7 @@ def adam(
     max_active: int | None = None,
     max_terms: int | None = None,
 ) -> Schedule:
-    """Adam on batches of rows, with the exact expectations under the machine at every step.
+    """Make a stage of Adam on batches of rows, with the exact expectations under the machine at every step.
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
     """

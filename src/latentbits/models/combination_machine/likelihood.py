@@ -68,7 +68,7 @@ class Stats(eqx.Module):
 
     @property
     def clamped(self) -> Bordered:
-        """The sums over the rows that are learned from."""
+        """Sums over the rows that are learned from."""
         return self.sums[:-1]
 
     @property
@@ -83,12 +83,12 @@ class Stats(eqx.Module):
 
 
 def _all_states(field: Float[Array, "rows hidden"]) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
-    """Log of the sum over all hidden states of exp(h . field), and E[h]: the product form (2.4)."""
+    """Sum exp(h . field) over all hidden states; return its log and E[h]: the product form (2.4)."""
     return jnp.sum(softplus(field), 1), jax.nn.sigmoid(field)
 
 
 def e_step(units: Units, held_out: float, max_active: int | None = None) -> Callable[..., tuple[Stats, None]]:
-    """The clamped half of the gradient; missing inputs are summed out (`holes.py`).
+    """Make the clamped half of the gradient; missing inputs are summed out (`holes.py`).
 
     With `max_active` both halves have the same states, those with few active units: with all of them in this half
     alone, what is climbed would be no likelihood, and would go up for ever in the states that the other leaves out.
@@ -130,7 +130,7 @@ def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, 
 
 @cache
 def expectations(units: Units, max_active: int | None, max_terms: int | None) -> Callable[..., Shared]:
-    """`prepare` of a stage that climbs: log Z and the expectations under the machine."""
+    """Make `prepare` of a stage that climbs: log Z and the expectations under the machine."""
 
     def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
         machine = machine_of(params)
@@ -147,7 +147,7 @@ def expectations(units: Units, max_active: int | None, max_terms: int | None) ->
 
 
 def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    """Log-likelihood of the held-out rows, as if they were all; of the others where too few are held out to tell."""
+    """Compute the log-likelihood of the held-out rows, as if they were all; of the others where these are too few."""
     learned, held_out = stats.log_weights.sum(1) - stats.sums[-2:, -1] * shared.log_z
     scaled = held_out * stats.n_rows / some(stats.n_held_out)
     return jnp.where(stats.n_held_out >= HELD_OUT_LEAST_ROWS, scaled, learned)
@@ -161,7 +161,7 @@ class Learned(NamedTuple):
 
 
 def gradient(shared: Shared, stats: Stats, learned: Learned) -> Bordered:
-    """Of the log-likelihood per row; 0 for what is not to be learned."""
+    """Compute the gradient of the log-likelihood per row; 0 for what is not to be learned."""
     assert shared.expected is not None
     movable = np.ones(shared.expected.shape)
     movable[:-1, :-1], movable[-1, :-1], movable[-1, -1] = learned.weights, learned.input_bias, 0

@@ -79,12 +79,12 @@ class Posterior(eqx.Module):
 
 
 def most_enumerated() -> int:
-    """log2 of the most states that are summed one by one on this device: about a second for 64 inputs."""
+    """Return log2 of the most states that are summed one by one on this device: about a second for 64 inputs."""
     return 30 if jax.default_backend() == "gpu" else 22
 
 
 def is_exact(units: Units, n_hidden: int, n_inputs: int) -> bool:
-    """Whether the partition function of such a machine is summed rather than estimated."""
+    """Check whether the partition function of such a machine is summed rather than estimated."""
     return n_enumerated(units, n_hidden, n_inputs) <= most_enumerated()
 
 
@@ -117,7 +117,7 @@ def with_log_partition(
     rows: Float[Array, "rows inputs"] | None = None,
     max_active: int | None = None,
 ) -> Params:
-    """The parameters with their log Z: summed where the states can be counted, annealed elsewhere.
+    """Add log Z to the parameters: summed where the states can be counted, annealed elsewhere.
 
     Parameters
     ----------
@@ -155,14 +155,14 @@ def rounding_share(n_inputs: int, dtype: np.dtype) -> float:
 
 
 def learned_machine(params: Params, state: Any) -> Params:
-    """What a stage has learned: of batches the mean of the machines along the way, or the best."""
+    """Take what a stage has learned: with batches the mean of the machines along the way, or the best."""
     if isinstance(state, stochastic.Persistent):
         return stochastic.averaged(params, state)
     return batches.best_epoch(params, state) if isinstance(state, batches.Epochs) else params
 
 
 def without_idle(params: Params) -> Params:
-    """The machine without units that a pursuit has not found."""
+    """Leave out units that a pursuit has not found."""
     weights, hidden_bias = np.asarray(params.weights), np.asarray(params.hidden_bias)
     found = np.any(weights != 0, axis=1)
     left = jnp.asarray(weights[found]), jnp.asarray(hidden_bias[found])
@@ -178,7 +178,7 @@ def _known(params: Params, state: Any, progress: Progress | None) -> Shared:
 
 @cache
 def _summed(units: Units, max_active: int | None) -> Callable[..., Shared]:
-    """As `_known`, of machines on the way, whose log Z nobody knows yet."""
+    """Make `prepare` for machines on the way, whose log Z is not known yet."""
 
     def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
         machine = machine_of(params)
@@ -191,12 +191,12 @@ def _summed(units: Units, max_active: int | None) -> Callable[..., Shared]:
 
 
 def _evaluated(params: Params, state: Any, progress: Progress | None) -> Shared:
-    """As `_known`, in the form that a climb has it: the last stage then shares the climb's E-step."""
+    """Share the log Z that is known, in the form that a climb has it: the last stage then shares the climb's E-step."""
     return Shared(params.log_partition, jnp.zeros_like(bordered(params)))
 
 
 def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -> Array:
-    """A hidden state that no single flip makes more probable given the observed inputs, from h upwards."""
+    """Find a hidden state that no single flip makes more probable given the observed inputs, from h upwards."""
     if h.shape[1] == 0:
         return h
     field = hidden_field(machine, x)  # missing inputs are 0
@@ -244,7 +244,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
         return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
 
     def lost(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Float[Array, " rows"]:
-        """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
+        """Compute what rounding may take: terms of either sign, large where rows or biases are, add up to log p(x)."""
         if isinstance(batch, SparseBatch):
             own, field = jnp.sum(jnp.abs(params.input_bias)), fields(units, params, batch)[1]
         else:
@@ -324,7 +324,7 @@ _woken = jax.jit(_random_weights, static_argnums=1)
 
 
 def _wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
-    """Units that the pursuit did not find start small and random, so that they can learn."""
+    """Start units that the pursuit did not find small and random, so that they can learn."""
     weights = np.asarray(params.weights)
     idle = ~np.any(weights != 0, axis=1, keepdims=True)
     if not idle.any():
@@ -374,7 +374,7 @@ def model(
     ranked: bool = False,
     watched: bool = False,
 ) -> Model:
-    """A combination machine.
+    """Describe a combination machine and its learning.
 
     Parameters
     ----------
@@ -383,13 +383,13 @@ def model(
     kind
         "binary" inputs (2.1-2.4) or "real" ones (2.5-2.8).
     input_bias
-        Whether inputs have biases b of their own (the paper's have none).
+        Whether inputs have biases b (the paper's have none).
     learner
         "pursuit" (section 3.5), "gradient" (3.0.1), one after the other, or "stochastic".
     recipe
         How the pursuit, the gradient and the chains go, ours or the paper's (`recipes.py`).
     n_epochs, n_updates
-        Passes in batches; Adam ends earlier, when so many updates were made.
+        Passes in batches; Adam ends earlier, after `n_updates`.
     held_out
         Share of the rows by which a climb is stopped.
     sampled
@@ -399,10 +399,10 @@ def model(
         the rows choose (`evidence.py`).  With "auto" a climb that held-out rows have ended is followed by a few steps
         on all rows.
     max_active
-        The machine has the states with at most so many active units only (section 3.0.1); None has all.  With 1 it is
-        a mixture of n_hidden + 1 products.
+        Most active units of the machine's states (section 3.0.1); None has all states.  With 1 it is a mixture of
+        n_hidden + 1 products.
     max_terms
-        Gradients follow so many of the largest terms of Z only (section 3.1); None sums all.
+        Number of the largest terms of Z that gradients follow (section 3.1); None sums all.
     refit_biases
         Whether a pursuit alone is followed by a climb of the biases, which sums all states; not by the paper's recipe.
     annealing
@@ -411,7 +411,7 @@ def model(
         Whether the last stage has the held-out rows, to rank restarts by: of all rows, most of which were learned from,
         the restart that has learned most of their noise would come first.
     watched
-        Whether rows of their own are watched while it learns (`engines/held_out.py`), so that log Z is asked for on the
+        Whether other rows are watched while it learns (`engines/held_out.py`), so that log Z is asked for on the
         way.
     """
     units = UNITS[kind]

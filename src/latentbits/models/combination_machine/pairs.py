@@ -57,7 +57,7 @@ class Pairs(eqx.Module):
         shift: Float[Array, "pairs inputs"],
         variance: Float[Array, " pairs"],
     ) -> Pairs:
-        """The table of its parts."""
+        """Make the table of its parts."""
         return cls(jnp.concatenate([centre, shift, log_odds[:, None], variance[:, None]], 1))
 
     @property
@@ -66,7 +66,7 @@ class Pairs(eqx.Module):
 
     @property
     def log_odds(self) -> Float[Any, " pairs"]:
-        """Of the second half, log pi / (1 - pi)."""
+        """Log-odds of the second half, log pi / (1 - pi)."""
         return self.table[:, -2]
 
     @property
@@ -131,17 +131,17 @@ class Sums(eqx.Module):
 
 
 def pair_at(pairs: Pairs, number: Int[Array, ""]) -> Pairs:
-    """One of the pairs, as pairs of which there is one."""
+    """Take one of the pairs, as a table of one."""
     return Pairs(jax.lax.dynamic_slice_in_dim(pairs.table, number, 1))
 
 
 def _seen_cost(cost: Float[Array, "pairs inputs"], mask: Mask) -> Float[Array, "*rows pairs"]:
-    """Sum of a cost of each input over the observed ones."""
+    """Add a cost of each input over the observed ones."""
     return jnp.sum(cost, 1) if mask is None else mask @ cost.T
 
 
 def field(pairs: Pairs, x: Float[Array, "rows inputs"], mask: Mask) -> Float[Array, "rows pairs"]:
-    """Log-odds of h = 1 given the observed inputs; missing ones are 0 in x.
+    """Compute the log-odds of h = 1 given the observed inputs; missing ones are 0 in x.
 
     In the paper's terms: theta + w . x, and |w_j|^2 / 2 more for each missing input.
     """
@@ -152,7 +152,7 @@ def field(pairs: Pairs, x: Float[Array, "rows inputs"], mask: Mask) -> Float[Arr
 def gains(
     pairs: Pairs, field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask
 ) -> Float[Array, "rows pairs"]:
-    """Log of the density of each pair over that of the Gaussian around 0 with the same variance."""
+    """Compute the log of the density of each pair over that of the Gaussian around 0 with the same variance."""
     own = (x @ pairs.centre.T - _seen_cost(0.5 * pairs.centre**2, mask)) / pairs.variance
     return softplus(field) - softplus(pairs.log_odds) + own
 
@@ -160,7 +160,7 @@ def gains(
 def sums(
     field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask, weight: Float[Array, " rows"]
 ) -> Sums:
-    """The E-step."""
+    """Compute the sums of the E-step."""
     share = jnp.concatenate([jax.nn.sigmoid(field), jnp.ones_like(field[:, :1])], 1) * weight[:, None]
     values = share.T @ jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
     counts = values[:, -1:] * jnp.ones(x.shape[1], x.dtype) if mask is None else share.T @ mask
@@ -168,12 +168,12 @@ def sums(
 
 
 def mean_over(total: Float[Array, "*shape"], rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """A mean over rows, 0 where there are none to speak of."""
+    """Compute a mean over rows, 0 where there are none to speak of."""
     return jnp.where(rows > HALF_LEAST_ROWS, total / jnp.maximum(rows, HALF_LEAST_ROWS), 0.0)
 
 
 def m_step(free: bool, pairs: Pairs, of: Sums) -> Pairs:
-    """(3.14) and (3.15); where the centre is free, it is the mean of the other half."""
+    """Compute (3.14) and (3.15); where the centre is free, it is the mean of the other half."""
     share = jnp.clip(of.members / of.n_rows, HALF_LEAST_ROWS / of.n_rows, 1 - HALF_LEAST_ROWS / of.n_rows)
     on = mean_over(of.products, of.seen)
     off = mean_over(of.totals - of.products, of.observed - of.seen) if free else jnp.zeros_like(on)
@@ -184,20 +184,20 @@ def m_step(free: bool, pairs: Pairs, of: Sums) -> Pairs:
 def flipped(
     pair: Pairs, uniform: Float[Array, " rows"], x: Float[Array, "rows inputs"], mask: Mask
 ) -> Float[Array, "rows 1"]:
-    """Coins that show heads with P(h = 1 | x), made of uniform numbers."""
+    """Flip coins that show heads with P(h = 1 | x), made of uniform numbers."""
     return (uniform[:, None] < jax.nn.sigmoid(field(pair, x, mask))).astype(x.dtype)
 
 
 def without(
     pair: Pairs, heads: Float[Array, "rows 1"], x: Float[Array, "rows inputs"], mask: Mask
 ) -> Float[Array, "rows inputs"]:
-    """Structure removal: c is subtracted, and w where the coin shows heads."""
+    """Remove the structure: c is subtracted, and w where the coin shows heads."""
     moved = pair.centre + heads * pair.shift
     return x - (moved if mask is None else mask * moved)
 
 
 def variance_left(pair: Pairs, of: Sums, number: Int[Array, ""], squares: Float[Array, ""]) -> Float[Array, ""]:
-    """Mean square when a pair is removed from rows with a sum of squares, expected over the coins."""
+    """Compute the mean square when a pair is removed from rows with a sum of squares, expected over the coins."""
     c, w = pair.centre[0], pair.shift[0]
     change = c**2 * of.observed - 2 * c * of.totals - 2 * w * of.products[number]
     change = change + w * (2 * c + w) * of.seen[number]
@@ -207,7 +207,7 @@ def variance_left(pair: Pairs, of: Sums, number: Int[Array, ""], squares: Float[
 def as_unit(
     units: Units, faithful: bool, pair: Pairs, mean: Float[Array, " inputs"], bias: Float[Array, " inputs"]
 ) -> tuple[Float[Array, " inputs"], Float[Array, ""], Float[Array, " inputs"]]:
-    """A hidden unit for a pair: its weights, its bias, and what it adds to the input biases.
+    """Turn a pair into a hidden unit: its weights, its bias, and what it adds to the input biases.
 
     Parameters
     ----------

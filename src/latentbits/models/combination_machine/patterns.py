@@ -21,7 +21,7 @@ __all__ = ["Conditional", "Filled", "by_inputs", "moments_by_inputs", "over_patt
 
 
 class Conditional(eqx.Module):
-    """What the observed inputs say.
+    """Expectations given the observed inputs.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class _Total(eqx.Module):
 def by_inputs(
     machine: Machine, x: Float[Array, "rows inputs"], observed: Float[Array, "rows inputs"], most: int
 ) -> Conditional:
-    """Exact, over the patterns of the missing bits; NaN for rows that have more than `most`."""
+    """Sum over the patterns of the missing bits, exactly; NaN for rows that have more than `most`."""
     filled = over_patterns(machine, x, observed, most, with_products=False)
     rows = jnp.arange(x.shape[0])[:, None]
     bits = jnp.clip(filled.bits.T, -1, 1)
@@ -91,7 +91,7 @@ def moments_by_inputs(
     weight: Float[Array, " rows"],
     most: int,
 ) -> tuple[Float[Array, " rows"], Machine]:
-    """Exact, over the patterns of the missing bits, of which no row may have more than `most`."""
+    """Sum over the patterns of the missing bits, exactly; no row may have more than `most`."""
     filled = over_patterns(machine, x, observed, most, with_products=True)
     hidden = weight[:, None] * filled.hidden
     counted = jnp.where(filled.is_hole, weight[:, None], 0).T
@@ -172,6 +172,6 @@ def over_patterns(
 def _softplus_and_sigmoid(
     field: Float[Array, "*shape"],
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """``log(1 + exp f)`` and its derivative from one exponential."""
+    """Compute ``log(1 + exp f)`` and its derivative from one exponential."""
     small = jnp.exp(-jnp.abs(field))
     return jnp.maximum(field, 0) + jnp.log1p(small), jnp.where(field > 0, 1, small) / (1 + small)

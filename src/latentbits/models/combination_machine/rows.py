@@ -16,19 +16,19 @@ Bound = np.uint32 | UInt32[Array, ""]
 
 
 def inputs_of(units: Units, batch: Batch) -> Float[Array, "rows inputs"]:
-    """The rows as the machine sees them: bits become -1 and +1; what is missing, 0."""
+    """Return the rows as the machine sees them: bits become -1 and +1; what is missing, 0."""
     return 2 * batch.values - batch.mask if units.name == "binary" else batch.values
 
 
 def takes_ones(units: Units) -> bool:
-    """Whether rows may come as lists of ones; as real numbers, bits have a base measure of their own."""
+    """Check whether rows may come as lists of ones; as real numbers, bits have another base measure."""
     return units.name == "binary"
 
 
 def fields(
     units: Units, machine: Machine, batch: Batch | SparseBatch
 ) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
-    """Of complete rows: b . x with the log of the base measure, and w_i . x + theta_i."""
+    """Compute b . x with the log of the base measure, and w_i . x + theta_i, for complete rows."""
     weights = jnp.concatenate([machine.weights, machine.input_bias[None]])
     if isinstance(batch, SparseBatch):
         found = 2 * batch.times(weights.T) - weights.sum(1)  # all inputs -1, but for the ones
@@ -41,7 +41,7 @@ def fields(
 def summed(
     units: Units, batch: Batch | SparseBatch, left: Float[Array, "rows width"]
 ) -> Float[Array, "width more_inputs"]:
-    """``left.T @ x``, with x bordered by a 1."""
+    """Compute ``left.T @ x``, with x bordered by a 1."""
     if isinstance(batch, SparseBatch):
         counts = left.sum(0)[:, None]
         return jnp.concatenate([2 * batch.summed(left) - counts, counts], 1)
@@ -50,12 +50,12 @@ def summed(
 
 
 def held_below(share: float) -> np.uint32:
-    """The bound for `is_held_out` that holds out this share of the rows."""
+    """Compute the bound for `is_held_out` that holds out this share of the rows."""
     return np.uint32(share * 2**32)
 
 
 def is_held_out(rows: UInt32[Array, " rows"], below: Bound) -> Array:
-    """A fixed choice of rows by their global number, spread evenly (multiples of the golden ratio).
+    """Choose rows by their global number, always the same, spread evenly (multiples of the golden ratio).
 
     None of the first rows is among them, so that a table of a few rows is learned from whole.
     """
@@ -63,9 +63,9 @@ def is_held_out(rows: UInt32[Array, " rows"], below: Bound) -> Array:
 
 
 def held_out_weight(batch: Batch | SparseBatch, below: Bound) -> Float[Array, " rows"]:
-    """How much of each row's weight is held out.
+    """Compute how much of each row's weight is held out.
 
-    A row that counts n times is so many rows, of which a share is held out, as it would be of them.
+    A row that counts n times is n rows, of which a share is held out.
     """
     once = batch.weight * is_held_out(batch.rows, below)
     copies = jnp.maximum(jnp.round(batch.weight), 1)

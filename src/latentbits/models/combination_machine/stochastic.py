@@ -3,7 +3,7 @@
 The expectations under the machine in (3.5) and (3.6) are those of block Gibbs chains (`chains.py`) that go on from
 update to update while the machine moves slowly (Tieleman 2008).  Two fifths of the chains are tempered, so that the
 others can change modes.  The step size falls to nothing, so that the chains can keep up and the noise is averaged.
-What is learned is the running mean of the machines along the way.  Steps are not centred, as they are where sums are
+Learning returns the running mean of the machines along the way.  Steps are not centred, as they are where sums are
 exact (`batches.py`): biases that make up for the weights by the means of chains which lag behind drive the machine away
 from them, and with a few hundred rows of many columns it never comes back.
 """
@@ -42,7 +42,7 @@ __all__ = ["Persistent", "averaged", "persistent"]
 
 
 class Persistent(eqx.Module):
-    """What is carried from update to update.
+    """State that is carried from update to update.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Persistent(eqx.Module):
 
 
 def averaged(params: Params, state: Persistent) -> Params:
-    """What the stage has learned."""
+    """Return the mean machine that the stage has learned."""
     return moved_on_host(params, state.mean)
 
 
@@ -101,7 +101,7 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
         field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
         chains, warm = tempered(units, single, field, progress.key, chains, warm, 1)
         expected = bordered(gibbs_moments(single, chains), 1.0).astype(jnp.float64)
-        # a prior weighs as much as all rows together leave it: in the first epoch nobody knows how many there are
+        # a prior weighs as much as all rows together leave it: in the first epoch their number is not known
         over = progress.iteration > state.epoch
         n_rows = jnp.where(over, state.seen, state.n_rows)
         seen = jnp.where(over, 0, state.seen) + stats.n_learned
@@ -124,7 +124,7 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
 
 
 def _prepare(params: Params, state: Persistent | None, progress: Progress | None) -> Shared:
-    """The objective of this stage is how far rows are above the chains, which is 0 for a perfect machine."""
+    """Take the chains' level as log Z: the objective is how far rows are above the chains, 0 for a perfect machine."""
     level = jnp.zeros(()) if state is None else state.level
     return Shared(level, None)
 
@@ -144,7 +144,7 @@ def persistent(
     n_chains: int,
     prior: float | str | None = None,
 ) -> Schedule:
-    """Adam on batches of rows, with the expectations of `n_chains` chains that take a sweep a step.
+    """Make a stage of Adam on batches, with the expectations of `n_chains` chains that take a sweep a step.
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
     """

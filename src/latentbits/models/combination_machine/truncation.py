@@ -52,14 +52,14 @@ class Truncated(NamedTuple):
 
 
 def log_terms(units: Units, machine: Machine, h: Float[Array, "*states hidden"]) -> Float[Array, "*states"]:
-    """Logs of the terms of Z (2.2, 2.8): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
+    """Compute logs of the terms of Z (2.2, 2.8): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
     return h @ machine.hidden_bias + jnp.sum(units.log_sum(input_field(machine, h)), -1)
 
 
 def sparse_moments(
     units: Units, machine: Machine, max_active: int, key: Key[Array, ""] | None = None, n_chains: int = OUTSIDE_CHAINS
 ) -> Truncated:
-    """Sums over the states with at most `max_active` units on.
+    """Sum over the states with at most `max_active` units on.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def sparse_moments(
 
 @cache
 def _active_units(m: int, max_active: int) -> Int[np.ndarray, "states active"]:
-    """Numbers of the active units of each state in the order of `sparse_states`, m where there are fewer."""
+    """List the active units of each state by number, in the order of `sparse_states`, m where there are fewer."""
     if max_active < 0:
         raise ValueError(f"max_active must be at least 0, got {max_active}")
     n_states, width = count_sparse_states(m, max_active), min(max_active, m)
@@ -98,13 +98,13 @@ def _active_units(m: int, max_active: int) -> Int[np.ndarray, "states active"]:
 
 
 def _from_active(active: Int[Array, "states active"], machine: Machine) -> Float[Array, "states hidden"]:
-    """States from the numbers of their active units."""
+    """Make states from the numbers of their active units."""
     m = machine.weights.shape[0]
     return jnp.sum(jax.nn.one_hot(active, m, dtype=machine.weights.dtype), 1)  # m itself is no unit: all zeros
 
 
 def _sum_states(units: Units, machine: Machine, table: Int[Array, "states active"]) -> tuple[Float[Array, ""], Machine]:
-    """Log of the sum of the terms, and moments, over the states of a table of `_active_units`."""
+    """Compute the log of the sum of the terms, and moments, over the states of a table of `_active_units`."""
     n_states = table.shape[0]
     size = min(n_states, STATES_PER_BLOCK)
     n_blocks = -(-n_states // size)
@@ -137,7 +137,7 @@ def left_out(
     n_steps: int = OUTSIDE_TEMPERATURES,
     n_sweeps: int = OUTSIDE_SWEEPS,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Share of Z of the states with more than `max_active` units on, and its standard error.
+    """Estimate the share of Z of the states with more than `max_active` units on, and its standard error.
 
     Weighted draws of the whole machine's hidden states (`_anneal`) are followed for some sweeps.  To the sampling
     variance the square of the heaviest draw's share is added: one like it, on the other side, may not have been seen.
@@ -164,7 +164,7 @@ def left_out(
 
 
 def _log_odds(active: Float[Array, " hidden"]) -> Float[Array, " hidden"]:
-    """Of units that are active so often, seen in 20 rows, and half the time in one more: none is never or always on."""
+    """Compute log-odds of units from 20 rows with these shares and one of halves: none is never or always on."""
     share = (20 * active + 0.5) / 21
     return jnp.log(share) - jnp.log1p(-share)
 
@@ -177,7 +177,7 @@ def _sweep(
     key: Key[Array, ""],
     h: Float[Array, "chains hidden"],
 ) -> Float[Array, "chains hidden"]:
-    """Draws every unit in turn given all others, the inputs summed out, at exp((1 - t) log_odds . h + t g(h)).
+    """Draw every unit in turn given all others, the inputs summed out, at exp((1 - t) log_odds . h + t g(h)).
 
     Well-separated modes of the inputs are no obstacle: with orthogonal weights and real inputs, one sweep forgets all.
     """
@@ -206,7 +206,7 @@ def _anneal(
     n_chains: int,
     n_steps: int,
 ) -> tuple[Float[Array, "chains hidden"], Float[Array, " chains"]]:
-    """Hidden states by annealed importance sampling (Neal 2001) from independent units, and the logs of their weights.
+    """Draw hidden states by annealed importance sampling (Neal 2001) from independent units, with log weights.
 
     The weights' mean is Z divided by the product of ``1 + exp(log_odds)``.
     """
@@ -226,7 +226,7 @@ def _anneal(
 def few_active(
     field: Float[Array, "rows hidden"], max_active: int
 ) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
-    """Log of the sum of exp(h . field) over hidden states with at most `max_active` active units, and E[h] there.
+    """Sum exp(h . field) over hidden states with at most `max_active` active units; return its log and E[h] there.
 
     The sums over states with exactly k active units are the elementary symmetric polynomials of exp(field), which
     take one unit after the other; E[h] is the derivative.

@@ -288,8 +288,7 @@ def from_parameters(new: Callable[..., Any], rows: Any, n_hidden: int = 3, **set
 
 def estimated_again(new: Callable[..., Any], rows: Any) -> Any:
     """A machine with log Z estimated anew."""
-    settings = {"annealing_chains": 32, "annealing_steps": 100}
-    machine = from_parameters(new, rows, 24, **settings)
+    machine = from_parameters(new, rows, 24, annealing=(32, 100))
     return machine.estimate_log_partition(64, 200, random_state=2)
 
 
@@ -508,14 +507,14 @@ def clipped_gaussians() -> Cases:
 def machines() -> Cases:
     """Combination machines, by all learners."""
     three = partial(fit_of, "CombinationMachine", n_hidden=3)
-    many = partial(fit_of, "CombinationMachine", n_epochs=4, n_chains=64, annealing_chains=32, annealing_steps=100)
+    many = partial(fit_of, "CombinationMachine", n_epochs=4, recipe={"n_chains": 64}, annealing=(32, 100))
     real = partial(three, data="reals", kind="real")
-    chains: dict[str, Any] = {"learner": "stochastic", "n_epochs": 10, "n_chains": 100}
+    chains: dict[str, Any] = {"learner": "stochastic", "n_epochs": 10, "recipe": {"n_chains": 100}}
     return {
         "machine": three(used="all"),
         "machine, gradient": three(learner="gradient"),
         "machine, pursuit": three(learner="pursuit"),
-        "machine, faithful": three(learner="pursuit", faithful=True),
+        "machine, faithful": three(learner="pursuit", recipe="freund1994"),
         "machine, stochastic": three(**chains),
         "machine, real": real(),
         "machine, real, pursuit": real(learner="pursuit"),
@@ -523,7 +522,7 @@ def machines() -> Cases:
         "machine, real, holes": real(holes=True, n_epochs=5),
         "machine, real, far": three(data="far reals", kind="real", n_epochs=5, used="all"),
         "machine, no validation, no prior": three(validation_fraction=0.0, weight_prior=None, n_epochs=5),
-        "machine, momentum": three(learner="gradient", optimizer="momentum", max_iter=40),
+        "machine, momentum": three(learner="gradient", recipe="freund1994", max_iter=40),
         "machine, holes": three(holes=True, n_epochs=10),
         "machine, holes, pursuit": three(holes=True, learner="pursuit"),
         "machine, holes, stochastic": three(holes=True, **chains),

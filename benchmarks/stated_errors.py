@@ -221,8 +221,7 @@ def machines(quick: bool) -> Iterator[Errors]:
         zeros = np.zeros((m, n))
         weights = np.block([[parts[0][0], zeros], [zeros, parts[1][0]]])
         both = (np.concatenate([p[i] for p in parts]) for i in (1, 2))
-        short = {"annealing_chains": 256, "annealing_steps": 300}
-        machine = CombinationMachine.from_parameters(weights, *both, random_state=seed, **short)
+        machine = CombinationMachine.from_parameters(weights, *both, random_state=seed, annealing=(256, 300))
         log_z = sum(float(log_sums(*p, np.zeros((1, n)))[0]) for p in parts)
         X = with_holes(machine.sample(20, random_state=seed).astype(float), rng, 0.3)
         x = np.nan_to_num(2 * X - 1)

@@ -38,7 +38,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "item-response": {"tol": 1e-2},
     "curved-trait": {"layer_sizes": (4,), "n_nodes": 5, "n_epochs": 2},
     "trait-maps": {"method": "variational", "n_init": 1, "tol": 1e-3},
-    "combination-machine": {"learner": "gradient", "optimizer": "momentum", "max_iter": 20},
+    "combination-machine": {"learner": "gradient", "recipe": "freund1994", "max_iter": 20},
     "binary-sparse-coding": {"max_iter": 12, "n_init": 1, "max_active": 2, "n_candidates": 2},
     "noisy-or": {"inference": "exact", "max_iter": 3},
     "clipped-gaussian": {"extraction": "components"},  # two factors of so few columns are a Heywood case

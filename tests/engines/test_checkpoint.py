@@ -109,7 +109,7 @@ def places_of(monkeypatch, estimator, table, folder):
         pytest.param(BernoulliMixture(3, init="split", n_init=2, max_iter=10, random_state=0), id="growth", marks=SLOW),
         pytest.param(LatentTrait(2, max_iter=6, random_state=0), id="stages", marks=SLOW),
         pytest.param(
-            CombinationMachine(3, learner="stochastic", n_epochs=6, annealing_steps=100, random_state=0),
+            CombinationMachine(3, learner="stochastic", n_epochs=6, annealing=(512, 100), random_state=0),
             id="minibatches and chains",
             marks=SLOW,
         ),

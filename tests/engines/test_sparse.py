@@ -33,6 +33,7 @@ from latentbits.estimators.tables import opening
 from latentbits.models import product
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.machine import Params
+from latentbits.models.combination_machine.recipes import FREUND
 from latentbits.models.mixture import model as mixtures
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -47,7 +48,7 @@ MODELS = {
     "mixture": mixtures.model(3, smoothing=1.0),
     "mixture by Newton": mixtures.model(2, by_newton=True),
     "machine": machines.model(3, learner="pursuit+gradient", ranked=True),
-    "machine of few active units": machines.model(3, learner="gradient", optimizer="momentum", max_active=2),
+    "machine of few active units": machines.model(3, learner="gradient", recipe=FREUND, max_active=2),
 }
 ALIKE = pytest.mark.slow("the same by another way of learning, or in another precision")
 each_weights = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])

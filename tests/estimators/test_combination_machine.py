@@ -20,7 +20,7 @@ from latentbits.data import toys
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.estimators import files
-from latentbits.models.combination_machine import ascent
+from latentbits.models.combination_machine import rows
 from latentbits.papers.freund_haussler_1994.targets import TARGETS, draw
 
 W = np.array([[1.5, 1.5, 1.5, 0, 0, 0], [0, 0, 0, -1.5, 1.5, 1.5]])
@@ -80,7 +80,7 @@ def test_batches_do_not_drive_the_machine_away():
 def test_chains_keep_up_with_the_machine():
     """Few rows of many columns that go together: a machine that leaves its chains behind is lost."""
     X = np.kron(load_digits().images[:300] > 7, np.ones((1, 2, 2))).reshape(300, 256)
-    m = CombinationMachine(24, n_epochs=30, annealing_chains=100, annealing_steps=2000, random_state=0).fit(X)
+    m = CombinationMachine(24, n_epochs=30, annealing=(100, 2000), random_state=0).fit(X)
     assert m.score(X) > -51  # independent bits have -96; -47 can be had, and -57 by a machine that runs ahead
 
 
@@ -103,7 +103,7 @@ def test_a_sorted_memory_map_gives_what_the_array_gives(table, tmp_path):
 @pytest.mark.slow("60 steps on all rows")
 def test_momentum_is_plain_ascent(table):
     """The paper's optimiser takes max_iter steps, all rows at each, and climbs; without input biases if asked."""
-    settings = {"learner": "gradient", "optimizer": "momentum", "max_iter": 60, "random_state": 0}
+    settings = {"learner": "gradient", "recipe": "freund1994", "max_iter": 60, "random_state": 0}
     m = CombinationMachine(2, input_bias=False, **settings).fit(table)
     assert (m.n_iter_, m.stop_reason_, m.converged_) == (60, "completed", False)
     assert m.history_[-1] > m.history_[0]
@@ -255,6 +255,24 @@ def test_no_unit_at_all():
     assert np.isclose(m.score_samples([[np.nan] * 6])[0], 0, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"annealing": (1, 10)}, "chains from 2"),
+        ({"annealing": (10, 2.5)}, "temperatures from 1"),
+        ({"annealing": (10,)}, "annealing must be"),
+        ({"recipe": {"n_chains": 0}}, "n_chains must be a whole number from 1"),
+        ({"recipe": {"pursuit_starts": True}}, "pursuit_starts must be a whole number"),
+        ({"recipe": {"optimizer": "sgd"}}, "optimizer must be 'adam' or 'momentum'"),
+        ({"recipe": {"faithful": 1}}, "faithful must be True or False"),
+        ({"recipe": {"mood": 1}}, "recipe has no mood: it has optimizer,"),
+    ],
+)
+def test_recipes_and_annealing_are_checked(table, settings, message):
+    with pytest.raises(ValueError, match=message):
+        CombinationMachine(2, **settings).fit(table)
+
+
 # ---------------------------------------------------------------- machines that run away, and restarts
 
 
@@ -265,7 +283,7 @@ def pairs():
     return np.repeat(rng.random((600, 3)) < 0.5, 2, axis=1) ^ (rng.random((600, 6)) < 0.05)
 
 
-RUNNING = {"learner": "stochastic", "n_epochs": 4, "n_chains": 40, "weight_prior": None, "random_state": 0}
+RUNNING = {"learner": "stochastic", "n_epochs": 4, "recipe": {"n_chains": 40}, "weight_prior": None, "random_state": 0}
 
 
 @pytest.mark.slow("fits that run away")
@@ -298,7 +316,7 @@ def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
     p = result.params
     x = 2.0 * pairs - 1
     value = x @ p.input_bias + np.logaddexp(0, x @ p.weights.T + p.hidden_bias).sum(1) - p.log_partition
-    held_out = np.asarray(ascent._is_held_out(jnp.arange(600, dtype=jnp.uint32), ascent.held_below(0.1)))
+    held_out = np.asarray(rows.is_held_out(jnp.arange(600, dtype=jnp.uint32), rows.held_below(0.1)))
     assert held_out.sum() >= 50
     assert result.objective == pytest.approx(600 * value[held_out].mean(), rel=1e-5)
     m.fit(pairs)
@@ -309,7 +327,7 @@ def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
 @pytest.mark.slow("three fits")
 def test_largest_terms(table):
     """Gradients from all terms are the exact ones; from few the machine is another, and the share left out is told."""
-    settings = {"learner": "gradient", "optimizer": "momentum", "max_iter": 30, "random_state": 0}
+    settings = {"learner": "gradient", "recipe": "freund1994", "max_iter": 30, "random_state": 0}
     exact = CombinationMachine(3, **settings).fit(table)
     whole = CombinationMachine(3, max_terms=8, **settings).fit(table)
     np.testing.assert_allclose(whole.components_, exact.components_, rtol=0, atol=1e-4)
@@ -326,10 +344,11 @@ def test_largest_terms(table):
 
 
 @pytest.mark.slow("three pursuits")
-def test_a_faithful_pursuit_has_one_start(table):
+def test_the_papers_pursuit_has_one_start(table):
     """And others if asked for."""
-    settings = {"learner": "pursuit", "input_bias": False, "faithful": True, "random_state": 0}
-    alone, one, eight = (CombinationMachine(2, pursuit_starts=n, **settings).fit(table) for n in (None, 1, 8))
+    settings = {"learner": "pursuit", "input_bias": False, "random_state": 0}
+    recipes = "freund1994", *({"faithful": True, "pursuit_starts": n} for n in (1, 8))
+    alone, one, eight = (CombinationMachine(2, recipe=recipe, **settings).fit(table) for recipe in recipes)
     np.testing.assert_array_equal(alone.components_, one.components_)
     assert not np.array_equal(alone.components_, eight.components_)
 
@@ -384,7 +403,7 @@ def test_all_rows_are_learned_from_at_last():
     m = CombinationMachine(3)
     m.n_features_in_ = 12
     held = {stage.name: int(stage.e_step.args[0]) for stage in m._model().stages if stage.name in PASSES}
-    tenth = int(ascent.held_below(0.1))
+    tenth = int(rows.held_below(0.1))
     assert held == {"Adam": tenth, "L-BFGS": tenth, "all rows": 0}
     record = m._model()
     assert record.stages[record.heats - 1].name == "L-BFGS"  # restarts are ranked by the rows held out
@@ -418,7 +437,7 @@ def test_rows_of_their_own_stop_a_machine():
 
 @pytest.mark.slow("three fits by chains")
 def test_a_prior_acts_with_chains():
-    settings = {"learner": "stochastic", "n_epochs": 10, "n_chains": 50, "random_state": 0}
+    settings = {"learner": "stochastic", "n_epochs": 10, "recipe": {"n_chains": 50}, "random_state": 0}
     none, narrow, auto = (
         CombinationMachine(3, weight_prior=prior, **settings).fit(noisy()) for prior in (None, 0.1, "auto")
     )

@@ -215,6 +215,12 @@ def test_a_file_that_claims_nonsense(written, change, message):
         (trait, lambda h: h["hyperparameters"].update(n_samples=10**9), "n_samples is 1000000000"),
         (trait, lambda h: h["hyperparameters"].update(noise="shared"), "noise=.shared. is for continuous columns"),
         (machine, lambda h: h["hyperparameters"].update(n_hidden=10**8, max_active=10**8), "shape"),
+        (machine, lambda h: h["hyperparameters"].update(annealing=[1, 10]), "chains from 2"),
+        (
+            machine,
+            lambda h: h["hyperparameters"].update(recipe={"items": [["n_chains", 0]]}),
+            "n_chains must be a whole",
+        ),
         (causes, lambda h: h["hyperparameters"].update(recipe={"items": [["cut", ["a", 1]]]}), "two iterations"),
         (
             causes,

@@ -16,6 +16,7 @@ from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
 from latentbits.models.binary_sparse_coding.recipes import OURS
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
+from latentbits.models.combination_machine.recipes import Recipe
 from latentbits.models.latent_trait import curved, mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_tree import model as latent_tree
@@ -139,7 +140,7 @@ CASES = [
     ),
     Case(
         "combination machine by chains",
-        combination_machine.model(2, learner="gradient", sampled=True, n_epochs=2, n_chains=20),
+        combination_machine.model(2, learner="gradient", sampled=True, n_epochs=2, recipe=Recipe(n_chains=20)),
         classed(),
         {"monotone": SAMPLED_GRADIENT, "written": OWN_PLACE, "linear": OWN_PLACE, "weighted fit": OWN_CHAINS},
         slow=True,

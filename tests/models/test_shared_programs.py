@@ -10,6 +10,7 @@ from latentbits.core.model import Model, Transform
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.recipes import OURS
 from latentbits.models.combination_machine import model as machines
+from latentbits.models.combination_machine.recipes import FREUND
 
 
 def programs(model):
@@ -40,7 +41,7 @@ MACHINES = [
     {"held_out": 0.25},
     {"weight_prior": 0.5},
     {"weight_prior": None},
-    {"annealing_steps": 77},
+    {"annealing": (512, 77)},
 ]
 
 
@@ -50,7 +51,7 @@ def test_machines_that_differ_in_numbers_share_their_programs(numbers):
         one, other = machine(learner=kind), machine(learner=kind, **numbers)
         assert one is not other
         assert programs(one) == programs(other)
-    one, other = (machine(learner="gradient", optimizer="momentum", **x) for x in ({}, numbers))
+    one, other = (machine(learner="gradient", recipe=FREUND, **x) for x in ({}, numbers))
     assert programs(one) == programs(other)
 
 

@@ -396,9 +396,7 @@ def test_a_likelihood_that_is_an_estimate_has_its_error():
     rng = np.random.default_rng(0)
     X = (rng.random((40, 30)) < 0.5).astype(float)
     weights = rng.normal(size=(25, 30))
-    m = CombinationMachine.from_parameters(
-        weights, np.zeros(25), annealing_chains=8, annealing_steps=20, random_state=0
-    )
+    m = CombinationMachine.from_parameters(weights, np.zeros(25), annealing=(8, 20), random_state=0)
     found = m.fit_report(X)
     total, error = m.log_likelihood(X, return_error=True)
     assert (found.log_likelihood, found.error) == (total, error)

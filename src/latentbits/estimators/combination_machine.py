@@ -28,26 +28,28 @@ from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
 from latentbits.estimators.showing import named_weights
 from latentbits.models.combination_machine import model as machines
-from latentbits.models.combination_machine.ascent import REFIT, machine_of
+from latentbits.models.combination_machine.ascent import REFIT
 from latentbits.models.combination_machine.largest import largest_moments
-from latentbits.models.combination_machine.machine import UNITS, Params
+from latentbits.models.combination_machine.machine import UNITS, Params, machine_of
 from latentbits.models.combination_machine.partition import n_enumerated
+from latentbits.models.combination_machine.recipes import RECIPES, recipe_of
 from latentbits.models.combination_machine.truncation import sparse_moments
+from latentbits.models.combination_machine.tuning import (
+    ADAM_MOST_UPDATES,
+    AGAIN_MOST_TIMES,
+    AGAIN_RATE_SHARE,
+    BATCH_LOG2_STATES,
+    EXACT_LOG2_STATES,
+    HELD_OUT_SHARE,
+    STOCHASTIC_RATE,
+    TRUSTED_LEAST_SHARE,
+)
 
 __all__ = ["CombinationMachine"]
 
-EXACT = 16  # log2 of the most states that "auto" learns from exactly
-SUMMED = 12  # log2 of the most states that are summed for every batch; with more, chains are cheaper until L-BFGS
-UPDATES = 4000  # of Adam, before L-BFGS takes over: by then it is in the basin of a good optimum
-HELD_OUT = 0.1  # share of the rows that is held out, unless rows are few
-STOCHASTIC_RATE = 0.01  # step size of "stochastic" where none is given
-SHORTER = 0.2  # share of its step size with which a machine that ran away from its chains is learned again
-MOST_AGAIN = 2  # times
-PURSUIT_STARTS = 8  # of every unit, unless the pursuit is the paper's
 # Rows that are in float64 where a climb ends by what is left to gain.  In float32 the terms of a log-likelihood, of
 # either sign, hide gains of 1e-6 nats a row: of 20 tables of 240 rows, 17 had up to 0.21 nats left, and 0.002 stated.
 ALL = 2**32
-FEW_EFFECTIVE = 0.05  # share of annealed chains below which log Z is not to be trusted
 
 
 class CombinationMachine(WithFitReport):
@@ -69,16 +71,12 @@ class CombinationMachine(WithFitReport):
     kind : {"binary", "real"}, default="binary"
         Bits, or real numbers with unit variance around b + w(h) (the paper's equations 2.5 to 2.8).
     input_bias : bool, default=True
-        Whether columns have a bias b of their own; the paper's machine has none.
+        Whether columns have a bias b; the paper's machine has none.
     learner : {"auto", "gradient", "pursuit", "pursuit+gradient", "stochastic"}, default="auto"
         "gradient" climbs the exact likelihood; "pursuit" adds one unit after the other (projection pursuit; fast, any
         number of units, and it may find fewer than `n_hidden`); "stochastic" follows sampled gradients (persistent
         contrastive divergence, begun by a pursuit), for hundreds of units.  "auto" is "pursuit+gradient" where at most
         2^16 states are to be summed, "stochastic" above.
-    optimizer : {"adam", "momentum"}, default="adam"
-        Of the gradient: Adam on batches of rows (with sampled expectations where more than 2^12 states would have to
-        be summed for each), then L-BFGS; or plain ascent with momentum, all rows at every step,
-        for `max_iter` steps, as in the paper.
     n_epochs : int or None
         Passes over the rows in batches.  None takes 100 ("stochastic"); for the gradient, 100 with exact and 30 with
         sampled expectations, but no more than 4000 updates.  More for small tables, which have few batches of 100 rows.
@@ -92,34 +90,27 @@ class CombinationMachine(WithFitReport):
         more); 0 learns from all rows.  "auto" is 0.1, but 0 where there are fewer rows than weights and the rows choose
         the prior: rows are worth more there than the stop.
         With ``weight_prior="auto"`` all rows are learned from at last, in a few steps from there.
-        Where rows of their own are given, ``fit(X, X_val=V)``, none of X is held out: L-BFGS ends when those gain no
-        more.
-        The paper's ``optimizer="momentum"``, pursuit and "stochastic" always learn from all.
+        With ``fit(X, X_val=V)`` none of X is held out: L-BFGS ends when V gains no more.
+        The paper's ascent with momentum, pursuit and "stochastic" always learn from all.
     weight_prior : "auto", float or None, default="auto"
         Standard deviation of a Gaussian prior on the weights, in L-BFGS and in "stochastic".  "auto" chooses it by the
         evidence of the rows while these are learned from, up to 3: narrow where a table has few rows and many columns,
         so that noise is not learned.  None is maximum likelihood.
     max_active : int or None
-        A machine that has the hidden states with at most so many active units only (the paper's section 3.0.1): its
+        A machine that has only hidden states with at most this number of active units (the paper's section 3.0.1): its
         sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
-        with a gradient only.  `left_out_` tells what the same machine with all states would have in the others.
+        with a gradient only.  `left_out_` is what the same machine with all states would have in the others.
     max_terms : int or None
-        Gradients from so many of the largest terms of Z only, which a search finds (the paper's section 3.1), for more
+        Number of the largest terms of Z that gradients take; a search finds them (the paper's section 3.1), for more
         units than can be summed: each search takes about ``max_terms * n_hidden * n_columns`` steps a few times over.
-        The machine has all its states, and `log_partition_` is as ever; `left_out_` tells the share of Z that is not in
+        The machine has all its states, and `log_partition_` is as ever; `left_out_` is the share of Z that is not in
         the terms found.  Where it is large the gradient is wrong: "stochastic" is the better learner there.
-    faithful : bool, default=False
-        Whether a pursuit is the paper's to the letter: bits are taken for real numbers of variance 1, and the weights
-        found for those are the machine's, with biases that treat units as independent; EM has one start for every unit.
-        Otherwise weights are
-        translated, which describes bits far better, and after a pursuit alone the biases are refitted to the machine's
-        own likelihood where it can be summed.
-    pursuit_starts : int or None
-        Starts of every unit of a pursuit, the best of which is taken; the paper has one.  None takes 1 if `faithful`,
-        8 otherwise.
-    n_chains : int
-        Parallel chains of "stochastic": more have less noise, fewer take less time and memory.
-    annealing_chains, annealing_steps : int
+    recipe : {"ours", "freund1994"} or dict, default="ours"
+        How the pursuit, the gradient and the chains go: ours, the paper's, or ours with changes by the names of
+        `latentbits.models.combination_machine.recipes.Recipe`, such as ``{"n_chains": 100}``.  Ours has Adam on batches
+        and then L-BFGS, and 8 starts for every unit of a pursuit; the paper's has ascent with momentum for `max_iter`
+        steps, and one start.
+    annealing : (int, int), default=(512, 2000)
         Chains and temperatures of the estimate of log Z, where it cannot be summed; more make its error smaller.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
         As everywhere.  `max_iter` and `tol` are those of L-BFGS, or of the momentum.  Restarts are ranked by the
@@ -172,18 +163,14 @@ class CombinationMachine(WithFitReport):
         "kind": [StrOptions({"binary", "real"})],
         "input_bias": ["boolean"],
         "learner": [StrOptions({"auto", *machines.LEARNERS})],
-        "optimizer": [StrOptions({"adam", "momentum"})],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "validation_fraction": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
         "max_terms": [Interval(Integral, 1, None, closed="left"), None],
-        "faithful": ["boolean"],
-        "pursuit_starts": [Interval(Integral, 1, None, closed="left"), None],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "annealing_chains": [Interval(Integral, 2, None, closed="left")],
-        "annealing_steps": [Interval(Integral, 1, None, closed="left")],
+        "recipe": [StrOptions(set(RECIPES)), dict],
+        "annealing": [tuple, list],
     }
 
     components_: np.ndarray
@@ -218,18 +205,14 @@ class CombinationMachine(WithFitReport):
         kind: str = "binary",
         input_bias: bool = True,
         learner: str = "auto",
-        optimizer: str = "adam",
         n_epochs: int | None = None,
         learning_rate: float | None = None,
         validation_fraction: float | str = "auto",
         weight_prior: float | str | None = "auto",
         max_active: int | None = None,
         max_terms: int | None = None,
-        faithful: bool = False,
-        pursuit_starts: int | None = None,
-        n_chains: int = 500,
-        annealing_chains: int = 512,
-        annealing_steps: int = 2000,
+        recipe: str | Mapping[str, Any] = "ours",
+        annealing: tuple[int, int] = (512, 2000),
         random_state: Any = None,
         n_init: int = 1,
         max_iter: int = 2000,
@@ -243,18 +226,14 @@ class CombinationMachine(WithFitReport):
         self.kind = kind
         self.input_bias = input_bias
         self.learner = learner
-        self.optimizer = optimizer
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
         self.weight_prior = weight_prior
         self.max_active = max_active
         self.max_terms = max_terms
-        self.faithful = faithful
-        self.pursuit_starts = pursuit_starts
-        self.n_chains = n_chains
-        self.annealing_chains = annealing_chains
-        self.annealing_steps = annealing_steps
+        self.recipe = recipe
+        self.annealing = annealing
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     @classmethod
@@ -267,7 +246,7 @@ class CombinationMachine(WithFitReport):
         random_state: Any = None,
         **settings: Any,
     ) -> Self:
-        """A machine with given parameters: for a known truth, or weights learned elsewhere.
+        """Make a machine with given parameters: for a known truth, or weights learned elsewhere.
 
         Parameters
         ----------
@@ -311,7 +290,7 @@ class CombinationMachine(WithFitReport):
         return machine
 
     def estimate_log_partition(self, n_chains: int = 2048, n_steps: int = 10000, random_state: Any = None) -> Self:
-        """Estimate log Z anew, with more chains or temperatures; where it can be summed, it is.
+        """Estimate log Z again, with more chains or temperatures; where it can be summed, it is.
 
         Parameters
         ----------
@@ -329,7 +308,7 @@ class CombinationMachine(WithFitReport):
             raise ValueError(f"n_chains must be at least 2 and n_steps at least 1, got {n_chains} and {n_steps}")
         p = self.params_
         arrays = p.weights, p.hidden_bias, p.input_bias
-        self.params_ = self._known(*arrays, random_state, n_chains, n_steps, precision=p.precision)
+        self.params_ = self._known(*arrays, random_state, (n_chains, n_steps), precision=p.precision)
         self._expose()
         self._warn_of_few_chains()
         return self
@@ -340,8 +319,7 @@ class CombinationMachine(WithFitReport):
         hidden_bias: Any,
         input_bias: Any,
         random_state: Any,
-        n_chains: int | None = None,
-        n_steps: int | None = None,
+        annealing: tuple[int, int] | None = None,
         precision: Any = 0.0,
     ) -> Params:
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
@@ -352,13 +330,21 @@ class CombinationMachine(WithFitReport):
                 UNITS[self.kind],
                 seed_key(seed, "log Z"),
                 params,
-                int(n_chains or self.annealing_chains),
-                int(n_steps or self.annealing_steps),
+                *(annealing or self._annealing()),
                 max_active=self._most_active(),
             )
         return to_numpy(known)
 
     # ---------------------------------------------------------------- inside
+
+    def _annealing(self) -> tuple[int, int]:
+        """Return `annealing`; complain of what is no pair of counts."""
+        counts = tuple(int(x) if isinstance(x, Integral) and not isinstance(x, bool) else 0 for x in self.annealing)
+        if len(counts) != 2 or counts[0] < 2 or counts[1] < 1:
+            raise ValueError(
+                f"annealing must be a number of chains from 2 and one of temperatures from 1, got {self.annealing!r}"
+            )
+        return counts
 
     def _most_active(self) -> int | None:
         return None if self.max_active is None else min(int(self.max_active), int(self.n_hidden))
@@ -368,13 +354,13 @@ class CombinationMachine(WithFitReport):
         return self.weight_prior is not None
 
     def _learner(self) -> str:
-        """`learner` with "auto" decided."""
+        """Decide `learner` where it is "auto"."""
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         some = [name for name in ("max_active", "max_terms") if getattr(self, name) is not None]
         if len(some) > 1:
             raise ValueError("max_active and max_terms are two ways to sum fewer states: give one of them")
         if self.learner == "auto":
-            return "pursuit+gradient" if n_states <= EXACT or some else "stochastic"
+            return "pursuit+gradient" if n_states <= EXACT_LOG2_STATES or some else "stochastic"
         if some and "gradient" not in self.learner:
             raise ValueError(f"{some[0]} needs learner='gradient' or 'pursuit+gradient', got {self.learner!r}")
         if "gradient" in self.learner and not some and n_states > machines.most_enumerated() + 2:
@@ -385,32 +371,28 @@ class CombinationMachine(WithFitReport):
         return self.learner
 
     def _model(self) -> Model:
-        learner = self._learner()
+        learner, recipe = self._learner(), recipe_of(self.recipe)
         stochastic, watched = learner == "stochastic", self._held_out is not None
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
-        sampled = not stochastic and n_states > SUMMED and self.max_active is None and self.max_terms is None
-        rate = STOCHASTIC_RATE if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
+        sampled = not stochastic and n_states > BATCH_LOG2_STATES and self.max_active is None and self.max_terms is None
+        rate = STOCHASTIC_RATE if stochastic else 0.1 if recipe.optimizer == "momentum" else 0.03
         rate = self._shortened * float(self.learning_rate or rate)
         return machines.model(
             int(self.n_hidden),
             self.kind,
             input_bias=bool(self.input_bias),
             learner=learner,
-            optimizer=self.optimizer,
+            recipe=recipe,
             n_epochs=int(self.n_epochs or (30 if sampled else 100)),
-            n_updates=UPDATES if self.n_epochs is None else None,
+            n_updates=ADAM_MOST_UPDATES if self.n_epochs is None else None,
             learning_rate=rate,
             held_out=0.0 if watched else self._share(),
             max_active=self._most_active(),
             max_terms=None if self.max_terms is None else int(self.max_terms),
             weight_prior=self.weight_prior if self.weight_prior in (None, "auto") else float(self.weight_prior),
             sampled=sampled,
-            faithful=bool(self.faithful),
-            pursuit_starts=int(self.pursuit_starts or (1 if self.faithful else PURSUIT_STARTS)),
-            refit_biases=not self.faithful and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
-            n_chains=int(self.n_chains),
-            annealing_chains=int(self.annealing_chains),
-            annealing_steps=int(self.annealing_steps),
+            refit_biases=machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
+            annealing=self._annealing(),
             ranked=self.n_init > 1,
             watched=watched,
         )
@@ -464,7 +446,7 @@ class CombinationMachine(WithFitReport):
         learner = self._learner()
         if "gradient" not in learner:
             yield f"learner={learner!r} does not look for it"
-        elif self.optimizer == "adam":
+        elif recipe_of(self.recipe).optimizer == "adam":
             if self.weight_prior_ is not None:
                 yield f"weight_prior={self.weight_prior_:.2g}"
             if self._rows_have_stopped:
@@ -481,7 +463,7 @@ class CombinationMachine(WithFitReport):
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params
-        if result.history and result.history[-1].stage == machines.RANKING:  # users are told of all rows
+        if result.history and result.history[-1].stage == machines.RANKING:  # users see that of all rows
             history = result.history[:-1]
             result = result._replace(history=history, objective=history[-1].objective)
         if np.isnan(params.log_partition):  # learning was cut short before its last stage
@@ -503,15 +485,15 @@ class CombinationMachine(WithFitReport):
     @property
     def _double_rows(self) -> int:
         """All of them where a climb ends by what is left to gain: in float32 it stands still far from there."""
-        by_gain = "gradient" in self._learner() and self.optimizer == "adam" and self._held_out is None
-        return ALL if by_gain and self._share() == 0 else 0
+        by_gain = "gradient" in self._learner() and recipe_of(self.recipe).optimizer == "adam"
+        return ALL if by_gain and self._held_out is None and self._share() == 0 else 0
 
     def _share(self) -> float:
-        """`validation_fraction` with "auto" decided."""
+        """Decide `validation_fraction` where it is "auto"."""
         if self.validation_fraction != "auto":
             return float(self.validation_fraction)
         n_weights = int(self.n_hidden) * self.n_features_in_
-        return 0.0 if self.weight_prior == "auto" and self._n_rows < n_weights else HELD_OUT
+        return 0.0 if self.weight_prior == "auto" and self._n_rows < n_weights else HELD_OUT_SHARE
 
     @property
     def _rows_have_stopped(self) -> bool:
@@ -529,8 +511,8 @@ class CombinationMachine(WithFitReport):
         bias, independent = self._independent(summary)
         seconds, found = 0.0, []
         try:
-            for again in range(MOST_AGAIN + 1):
-                self._shortened = SHORTER**again
+            for again in range(AGAIN_MOST_TIMES + 1):
+                self._shortened = AGAIN_RATE_SHARE**again
                 left = None if max_time is None else max(max_time - seconds, 1e-3)
                 seconds += super()._learn(engine, seed, dtype, left)
                 unsure = 3 * self.log_partition_error_ * float(summary.n_rows)
@@ -540,7 +522,7 @@ class CombinationMachine(WithFitReport):
         finally:
             self._shortened = 1.0
         if found:
-            lost = len(found) > MOST_AGAIN
+            lost = len(found) > AGAIN_MOST_TIMES
             if lost:
                 nothing = np.zeros((int(self.n_hidden), engine.n_features)), np.zeros(int(self.n_hidden))
                 self.params_ = self._known(*nothing, bias, self.random_state)
@@ -550,7 +532,7 @@ class CombinationMachine(WithFitReport):
         return seconds
 
     def _independent(self, summary: Summary) -> tuple[np.ndarray, float]:
-        """Input biases of columns that are independent, and the log-likelihood of these."""
+        """Compute input biases of columns that are independent, and the log-likelihood of these."""
         mean, variance, n = (np.asarray(x) for x in (summary.mean, summary.variance, summary.observed))
         if self.real_valued:
             return mean, float(-0.5 * np.sum(n * (np.log(2 * np.pi) + variance)))
@@ -562,14 +544,14 @@ class CombinationMachine(WithFitReport):
     def _warn_of_running_away(self, found: list[float], independent: float, n_rows: float, lost: bool) -> None:
         rate = float(self.learning_rate or STOCHASTIC_RATE)
         done = (
-            f"so it was with {rate * SHORTER**MOST_AGAIN:.2g}, and all weights are 0 now"
+            f"so it was with {rate * AGAIN_RATE_SHARE**AGAIN_MOST_TIMES:.2g}, and all weights are 0 now"
             if lost
-            else f"learning_rate={rate * SHORTER ** len(found):.2g} was taken instead"
+            else f"learning_rate={rate * AGAIN_RATE_SHARE ** len(found):.2g} was taken instead"
         )
         warnings.warn(
             f"the machine ran away from its chains: with learning_rate={rate:.2g} rows had {found[0] / n_rows:.4g} "
             f"nats each, less than the {independent / n_rows:.4g} of independent columns; {done}.  Pass a smaller "
-            "learning_rate, or more n_chains",
+            "learning_rate, or more chains: recipe={'n_chains': 1000}",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -588,7 +570,7 @@ class CombinationMachine(WithFitReport):
         return max(0.0, 1 - share), share * self.log_partition_error_
 
     def _warn_of_few_chains(self) -> None:
-        if self.log_partition_effective_ < FEW_EFFECTIVE:
+        if self.log_partition_effective_ < TRUSTED_LEAST_SHARE:
             warnings.warn(
                 f"log_partition_ is not to be trusted: only {100 * self.log_partition_effective_:.1f} % of the "
                 "annealed chains count in it; call estimate_log_partition with more steps",
@@ -619,5 +601,5 @@ class CombinationMachine(WithFitReport):
 
 
 def _is_far(place: np.ndarray) -> bool:
-    """Whether float32 has too few digits for log p(x) around a place, in units of the noise."""
+    """Check whether float32 has too few digits for log p(x) around a place, in units of the noise."""
     return machines.rounding_share(len(place), SINGLE) * float(np.sum(place**2)) > TOLERANCE

@@ -11,7 +11,7 @@ from machine_sums import arrays, log_probabilities, moments_over, some_machine, 
 from latentbits.core import tree
 from latentbits.core.batch import Batch
 from latentbits.core.model import Progress
-from latentbits.models.combination_machine import ascent, equations
+from latentbits.models.combination_machine import ascent, equations, likelihood, rows
 from latentbits.models.combination_machine.bordered import bordered, machine_in
 from latentbits.models.combination_machine.evidence import Prior
 from latentbits.models.combination_machine.machine import BINARY, UNITS, Machine, Params, log_weight
@@ -41,7 +41,7 @@ def known(kind, machine):
     log_z, moments = moments_over(*terms(kind, machine))
     params = Params(*jax.tree.leaves(machine), *map(jnp.asarray, (log_z, 0.0, 1.0, 0.0)))
     expected = np.block([[moments[0], moments[1][:, None]], [moments[2], np.ones(1)]])
-    return params, ascent.Shared(jnp.asarray(log_z), jnp.asarray(expected))
+    return params, likelihood.Shared(jnp.asarray(log_z), jnp.asarray(expected))
 
 
 def batch_of(kind, x):
@@ -52,7 +52,7 @@ def batch_of(kind, x):
 
 
 def e_step(kind, held_out, params, shared, x):
-    return jax.jit(ascent.e_step(UNITS[kind], held_out))(params, shared, batch_of(kind, x), None)[0]
+    return jax.jit(likelihood.e_step(UNITS[kind], held_out))(params, shared, batch_of(kind, x), None)[0]
 
 
 @pytest.mark.parametrize("kind", ["binary", "real"])
@@ -66,8 +66,8 @@ def test_gradient_is_that_of_the_likelihood(kind):
     matrix, found, objective, log_weights = jax.jit(
         lambda params, shared, stats: (
             bordered(params),
-            ascent.gradient(shared, stats, ascent.Learned()),
-            ascent.objective(params, shared, stats),
+            likelihood.gradient(shared, stats, likelihood.Learned()),
+            likelihood.objective(params, shared, stats),
             log_weight(UNITS[kind], params, jnp.asarray(x)),
         )
     )(params, shared, stats)
@@ -87,14 +87,14 @@ def test_rows_held_out_count_in_the_objective_alone():
     params, shared = known("binary", some_machine(3, 4))
     x = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 4))
     stats = e_step("binary", 0.25, params, shared, x)
-    out = np.asarray(ascent._is_held_out(jnp.asarray(np.arange(1000), "uint32"), ascent.held_below(0.25)))
+    out = np.asarray(rows.is_held_out(jnp.asarray(np.arange(1000), "uint32"), rows.held_below(0.25)))
     assert abs(out.mean() - 0.25) < 0.01
     w, theta, b = (np.asarray(leaf) for leaf in jax.tree.leaves(params)[:3])
     kept = np.column_stack([x[~out], np.ones((~out).sum())])
     active = 1 / (1 + np.exp(-(x[~out] @ w.T + theta)))
     np.testing.assert_allclose(stats.clamped[:-1], active.T @ kept, atol=1e-9)
     np.testing.assert_allclose(stats.clamped[-1], kept.sum(0), atol=1e-9)
-    value = jax.jit(ascent.objective)(params, shared, stats)
+    value = jax.jit(likelihood.objective)(params, shared, stats)
     assert np.isclose(value, log_probabilities("binary", (w, theta, b), x[out]).mean() * 1000, atol=1e-8)
 
 
@@ -105,7 +105,7 @@ def test_a_climb_follows_the_gradient_of_the_penalised_likelihood():
     stats = e_step("binary", 0.0, params, shared, x)
     at = Progress(*map(jnp.asarray, (0, 9, 0)), jax.random.key(0))
     climb = jax.jit(
-        lambda prior, *given: ascent._climb(BINARY, ascent.Learned())(Prior(*prior), ascent._foot(given[0]), *given)
+        lambda prior, *given: ascent._climb(BINARY, likelihood.Learned())(Prior(*prior), ascent._foot(given[0]), *given)
     )
     machines = jax.jit(jax.vmap(lambda coordinates, point: machine_in(coordinates.machine(point)), (None, 0)))
     for prior in (Prior.of(0.5), Prior.of("auto")):
@@ -132,9 +132,9 @@ def test_a_machine_of_few_active_units_is_climbed_in_both_halves():
 
     @jax.jit
     def step(params, batch):
-        shared = ascent._sums(BINARY, 1, None)(params, None, None)
-        stats, _ = ascent.e_step(BINARY, 0.0, 1)(params, shared, batch, None)
-        return ascent.gradient(shared, stats, ascent.Learned()), ascent.objective(params, shared, stats)
+        shared = likelihood.expectations(BINARY, 1, None)(params, None, None)
+        stats, _ = likelihood.e_step(BINARY, 0.0, 1)(params, shared, batch, None)
+        return likelihood.gradient(shared, stats, likelihood.Learned()), likelihood.objective(params, shared, stats)
 
     def value(matrix):
         w, theta, b = parts(matrix)

@@ -42,7 +42,7 @@ def check(found, exact, x):
 
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_over_hidden_states(kind, monkeypatch):
-    monkeypatch.setattr(holes, "BLOCK", 1)  # several blocks
+    monkeypatch.setattr(holes, "LOG2_STATES_PER_BLOCK", 1)  # several blocks
     _, machine, x, exact = a_case(kind)
 
     @jax.jit
@@ -56,7 +56,7 @@ def test_over_hidden_states(kind, monkeypatch):
 
 def test_over_missing_bits(monkeypatch):
     """By blocks of 4 patterns; more holes than asked for are not passed over in silence."""
-    monkeypatch.setattr(patterns, "AT_ONCE", 12)
+    monkeypatch.setattr(patterns, "FLOATS_PER_PATTERN_BLOCK", 12)
     _, machine, x, exact = a_case("binary")
 
     @jax.jit
@@ -97,8 +97,8 @@ def test_what_cannot_be_summed_is_sampled(monkeypatch):
     """Annealed chains, within their errors; rows with few holes are summed all the same."""
     kind, machine, x, exact = a_case("binary")
     monkeypatch.setattr(holes, "_few", lambda m, most: False)
-    monkeypatch.setattr(holes, "LEVELS", (1,))
-    monkeypatch.setattr(annealing, "SLICE_FLOATS", 2**14)
+    monkeypatch.setattr(holes, "PATTERN_MOST_BITS", (1,))
+    monkeypatch.setattr(annealing, "FLOATS_PER_SLICE", 2**14)
     monkeypatch.setattr(annealing, "pilot_base", lambda units, machine, key: single_base(machine.input_bias))
     n = 20
     with double():

@@ -34,10 +34,11 @@ def brute_force(kind, machine):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Several blocks, tables and groups of inputs also for a few units."""
-    monkeypatch.setattr(partition, "CACHED", (7, 1))
-    monkeypatch.setattr(partition, "FUSED", (3, 2))
-    monkeypatch.setattr(partition, "REAL_UNITS", (4, 4))
-    monkeypatch.setattr(partition, "GROUP", 3)
+    monkeypatch.setattr(partition, "CPU_TABLE_LOG2_FLOATS", 7)
+    monkeypatch.setattr(partition, "CPU_OUTER_UNITS", 1)
+    monkeypatch.setattr(partition, "GPU_TABLE_UNITS", (3, 2))
+    monkeypatch.setattr(partition, "REAL_INNER_UNITS", (4, 4))
+    monkeypatch.setattr(partition, "INPUTS_PER_PRODUCT", 3)
 
 
 @pytest.mark.usefixtures("small_blocks")

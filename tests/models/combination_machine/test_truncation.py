@@ -22,7 +22,7 @@ def in_double():
 
 @pytest.mark.parametrize(("kind", "max_active"), [("binary", 2), ("real", 2), ("binary", 9)])
 def test_sums_over_the_states_with_few_active_units(kind, max_active, monkeypatch):
-    monkeypatch.setattr(truncation, "BLOCK", 20)  # blocks, the last one not full
+    monkeypatch.setattr(truncation, "STATES_PER_BLOCK", 20)  # blocks, the last one not full
     machine = some_machine(7, 8, size=0.7)
     found = jax.jit(lambda machine: truncation.sparse_moments(UNITS[kind], machine, max_active))(machine)
     h, g, x = terms(kind, machine)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentbits.core.recipes import recipe_among
+
 __all__ = ["HENNIGES", "OURS", "RECIPES", "Recipe", "recipe_of"]
 
 
@@ -91,14 +93,7 @@ def recipe_of(given: str | Mapping[str, Any]) -> Recipe:
     >>> recipe_of({"cut": None}).cut, recipe_of("henniges2010").temperature
     (None, 1.0)
     """
-    if isinstance(given, str):
-        if given not in RECIPES:
-            raise ValueError(f"recipe must be one of {', '.join(RECIPES)} or a dict, got {given!r}")
-        return RECIPES[given]
-    unknown = sorted(map(str, set(given) - set(Recipe._fields)))
-    if unknown:
-        raise ValueError(f"recipe has no {', '.join(unknown)}: it has {', '.join(Recipe._fields)}")
-    return OURS._replace(**{name: _checked(name, value) for name, value in given.items()})
+    return recipe_among(RECIPES, given, _checked)
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -35,19 +35,25 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.annealing import Annealed, log_mean_weight
-from latentbits.models.combination_machine.bases import N_COMPONENTS, Base, fit_base, log_components
+from latentbits.models.combination_machine.bases import Base, fit_base, log_components
 from latentbits.models.combination_machine.chains import gibbs, sweep
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
+from latentbits.models.combination_machine.tuning import (
+    ANNEALING_CHAINS,
+    ANNEALING_TEMPERATURES,
+    BASE_COMPONENTS,
+    FALL_SWEEPS,
+    FLOATS_PER_SLICE,
+    MEAN_CHAINS,
+    MEAN_SWEEPS,
+    MEAN_TEMPERATURES,
+    ROW_CHAINS,
+    ROW_TEMPERATURES,
+)
 
 __all__ = ["annealed_draws", "annealed_log_partition", "annealed_log_sum", "annealed_means", "pilot_base"]
 
 T = TypeVar("T")
-
-N_CHAINS, N_STEPS = 1000, 300
-FALL_SWEEPS = 50  # from a hidden state to a mode nearby
-ROW_CHAINS, ROW_STEPS = 64, 100
-MEAN_CHAINS, MEAN_STEPS, MEAN_KEPT = 32, 20, 20
-SLICE_FLOATS = 2**22  # numbers that the chains of a slice of rows may hold
 
 
 def pilot_base(
@@ -55,11 +61,11 @@ def pilot_base(
     machine: Machine,
     key: Key[Array, ""],
     rows: Float[Array, "rows inputs"] | None = None,
-    n_chains: int = N_CHAINS,
-    n_steps: int | Int[Array, ""] = N_STEPS // 3,
-    n_components: int = N_COMPONENTS,
+    n_chains: int = ANNEALING_CHAINS,
+    n_steps: int | Int[Array, ""] = ANNEALING_TEMPERATURES // 3,
+    n_components: int = BASE_COMPONENTS,
 ) -> Base:
-    """A mixture that has the modes of the machine; `rows` are further ones that resemble its own, if there are any."""
+    """Fit a mixture that has the modes of the machine; `rows` are further ones that resemble the machine's, if any."""
     fall_key, first_key, walk_key, second_key = jax.random.split(key, 4)
     found = _fall(units, machine, fall_key, n_chains)
     base = fit_base(units, first_key, found if rows is None else jnp.concatenate([found, rows]), None, n_components)
@@ -72,11 +78,11 @@ def annealed_log_partition(
     machine: Machine,
     key: Key[Array, ""],
     base: Base | None = None,
-    n_chains: int = N_CHAINS,
-    n_steps: int | Int[Array, ""] = N_STEPS,
+    n_chains: int = ANNEALING_CHAINS,
+    n_steps: int | Int[Array, ""] = ANNEALING_TEMPERATURES,
     rows: Float[Array, "rows inputs"] | None = None,
 ) -> Annealed:
-    """log Z (2.2, 2.8), in the precision of the machine.
+    """Estimate log Z (2.2, 2.8), in the precision of the machine.
 
     Parameters
     ----------
@@ -101,9 +107,9 @@ def annealed_log_sum(
     observed: Float[Array, "rows inputs"],
     base: Base | None = None,
     n_chains: int = ROW_CHAINS,
-    n_steps: int = ROW_STEPS,
+    n_steps: int = ROW_TEMPERATURES,
 ) -> Annealed:
-    """Log of the sum of exp(-E) over the missing inputs and all hidden states, for each row: log p(x_o) + log Z.
+    """Estimate log p(x_o) + log Z of each row: exp(-E) is summed over the missing inputs and all hidden states.
 
     Parameters
     ----------
@@ -131,10 +137,10 @@ def annealed_means(
     observed: Float[Array, "rows inputs"],
     base: Base | None = None,
     n_chains: int = MEAN_CHAINS,
-    n_steps: int = MEAN_STEPS,
-    n_kept: int = MEAN_KEPT,
+    n_steps: int = MEAN_TEMPERATURES,
+    n_kept: int = MEAN_SWEEPS,
 ) -> tuple[Annealed, Float[Array, "rows hidden"], Float[Array, "rows inputs"]]:
-    """The same, coarser, with E[h_i | x_o] and E[x_j | x_o]: weighted means over `n_kept` Gibbs sweeps of the chains.
+    """Estimate the same, coarser, with E[h_i | x_o] and E[x_j | x_o]: means over `n_kept` sweeps of weighted chains.
 
     A single Gibbs chain stays in the mode it falls into.  On machines with 16 units and 90 % of the inputs missing,
     300 of its sweeps gave means with errors of 0.16 to 0.71; 16 chains with 20 temperatures and 20 sweeps, which cost
@@ -165,10 +171,10 @@ def annealed_draws(
     machine: Machine,
     keys: Key[Array, " rows"],
     n_chains: int = MEAN_CHAINS,
-    n_steps: int = ROW_STEPS,
-    n_sweeps: int = MEAN_KEPT,
+    n_steps: int = ROW_TEMPERATURES,
+    n_sweeps: int = MEAN_SWEEPS,
 ) -> Float[Array, "rows inputs"]:
-    """A row for each key: the end of one of its annealed chains, drawn by its weight, after some Gibbs sweeps.
+    """Draw a row for each key: an annealed chain's end, chosen by its weight, after some Gibbs sweeps.
 
     A chain that begins at the input biases would stay in the mode that is nearest to them.
     """
@@ -193,18 +199,18 @@ def _by_rows(
     base: Base | None,
     n_chains: int,
 ) -> T:
-    """`row` of every row, as many at once as memory allows.
+    """Apply `row` to every row, to as many at once as memory allows.
 
     Where the chains begin belongs to the machine, not to the rows: its key is fixed.
     """
     mixture = pilot_base(units, machine, jax.random.key(0, impl="threefry2x32")) if base is None else base
     width = sum(machine.weights.shape) + mixture.log_share.shape[0]
-    at_once = max(1, min(x.shape[0], SLICE_FLOATS // (n_chains * width)))
+    at_once = max(1, min(x.shape[0], FLOATS_PER_SLICE // (n_chains * width)))
     return jax.lax.map(lambda args: row(args[0], args[1], args[2], mixture), (keys, x, observed), batch_size=at_once)
 
 
 class _Parts(NamedTuple):
-    """What the log weight of x is made of at any temperature."""
+    """Parts that the log weight of x is made of at any temperature."""
 
     hidden: Float[Array, "chains hidden"]
     components: Float[Array, "chains components"]
@@ -231,7 +237,7 @@ def _anneal(
     x: Float[Array, " inputs"] | None = None,
     observed: Float[Array, " inputs"] | None = None,
 ) -> tuple[Float[Array, "chains inputs"], Float[Array, " chains"]]:
-    """Ends of the chains and their log weights, whose exponentials have mean Z (or the sum over what is missing).
+    """Walk chains to their ends; the exponentials of their log weights have mean Z (or the sum over what is missing).
 
     What is carried from step to step is not x but what x is drawn from, so that the first draw is like all others.
     """
@@ -264,7 +270,7 @@ def _anneal(
 
 
 def _fall(units: Units, machine: Machine, key: Key[Array, ""], n_chains: int) -> Float[Array, "chains inputs"]:
-    """Where chains from hidden states of every density, none to all of the units active, stand after some sweeps."""
+    """Let chains fall for some sweeps from hidden states of every density, none to all of the units active."""
     density_key, hidden_key, input_key, walk_key = jax.random.split(key, 4)
     density = jax.random.uniform(density_key, (n_chains, 1), machine.weights.dtype)
     u = jax.random.uniform(hidden_key, (n_chains, machine.weights.shape[0]), density.dtype)
@@ -275,7 +281,7 @@ def _fall(units: Units, machine: Machine, key: Key[Array, ""], n_chains: int) ->
 def _begin(
     units: Units, base: Base, x: Float[Array, "chains inputs"] | None, seen: Bool[Array, "chains inputs"] | None
 ) -> tuple[Float[Array, "*chains components"], Float[Array, "*chains"]]:
-    """log of the share of each component given what is seen, and of the sum of the shares."""
+    """Compute the log of the share of each component given what is seen, and of the sum of the shares."""
     logits = base.log_share
     if x is not None and seen is not None:
         logits = logits + jnp.where(seen, x, 0) @ base.fields.T - seen @ units.log_sum(base.fields).T
@@ -283,14 +289,14 @@ def _begin(
 
 
 def _component(u: Float[Array, " chains"], logits: Float[Array, "chains components"]) -> Int[Array, " chains"]:
-    """The component of each chain, by its distribution function at u."""
+    """Choose the component of each chain, by its distribution function at u."""
     n = logits.shape[1]
     below = jax.nn.softmax(logits, axis=1) @ jnp.triu(jnp.ones((n, n), logits.dtype))  # running sums
     return jnp.sum(u[:, None] * below[:, -1:] >= below[:, :-1], axis=1, dtype=jnp.int32)
 
 
 def _log_ratio(parts: _Parts, t: Float[Array, ""], later: Float[Array, ""]) -> Float[Array, " chains"]:
-    """``log p_later(x) - log p_t(x)``, term by term, since the sums are large and their difference is small."""
+    """Compute ``log p_later(x) - log p_t(x)``, term by term: the sums are large and their difference is small."""
     hidden = jnp.sum(jax.nn.softplus(later * parts.hidden) - jax.nn.softplus(t * parts.hidden), 1)
     top = jnp.max(parts.components, 1, keepdims=True)
     below = parts.components - top
@@ -301,7 +307,7 @@ def _log_ratio(parts: _Parts, t: Float[Array, ""], later: Float[Array, ""]) -> F
 def _add(
     total: Float[Array, " chains"], lost: Float[Array, " chains"], term: Float[Array, " chains"]
 ) -> tuple[Float[Array, " chains"], Float[Array, " chains"]]:
-    """Kahan's sum: thousands of small terms in float32 would lose the third digit."""
+    """Add by Kahan's sum: thousands of small terms in float32 would lose the third digit."""
     term = term - lost
     larger = total + term
     return larger, (larger - total) - term

@@ -1,6 +1,6 @@
 """Mixtures of product distributions, from which annealed chains begin.
 
-Their sum over states is known, they can be drawn from, and a few components have the modes of a trained machine.
+The sum over their states is known, they can be drawn from, and a few components have the modes of a trained machine.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.tuning import BASE_COMPONENTS
 
 __all__ = ["Base", "fit_base", "log_components"]
-
-N_COMPONENTS = 32
 
 
 class Base(eqx.Module):
@@ -29,10 +28,10 @@ def fit_base(
     key: Key[Array, ""],
     x: Float[Array, "rows inputs"],
     weight: Float[Array, " rows"] | None = None,
-    n_components: int = N_COMPONENTS,
+    n_components: int = BASE_COMPONENTS,
     n_iter: int = 15,
 ) -> Base:
-    """A mixture fitted to rows by EM from random rows, a little wider than they are, so that weights stay bounded.
+    """Fit a mixture to rows by EM from random rows, a little wider than they are, so that weights stay bounded.
 
     One row's worth of the overall mean is added to every component, and two of a fair coin to that mean.
     """
@@ -54,14 +53,14 @@ def fit_base(
 
 
 def log_components(units: Units, base: Base, x: Float[Array, "rows inputs"]) -> Float[Array, "rows components"]:
-    """``log s_k q_k(x)``, without the base measure."""
+    """Compute ``log s_k q_k(x)``, without the base measure."""
     return x @ base.fields.T + (base.log_share - jnp.sum(units.log_sum(base.fields), 1))
 
 
 def _spread_rows(
     key: Key[Array, ""], x: Float[Array, "rows inputs"], share: Float[Array, " rows"], n: int
 ) -> Int[Array, " chosen"]:
-    """Numbers of n rows, each drawn by the squared distance from the nearest one so far: small modes are not missed."""
+    """Draw numbers of n rows, each by the squared distance from the nearest one so far: small modes are not missed."""
     size = jnp.sum(x**2, 1)
 
     def choose(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -75,5 +74,5 @@ def _spread_rows(
 
 
 def _field(units: Units, mean: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """The field under which an input has this mean."""
+    """Find the field under which an input has this mean."""
     return jnp.arctanh(mean) if units.name == "binary" else mean

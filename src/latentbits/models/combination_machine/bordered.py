@@ -22,25 +22,25 @@ Bordered = Float[Array, "more_hidden more_inputs"]
 
 
 def bordered(machine: Machine, corner: Float[Array, ""] | float = 0.0) -> Bordered:
-    """The matrix of a machine."""
+    """Make the matrix of a machine."""
     upper = jnp.concatenate([machine.weights, machine.hidden_bias[:, None]], 1)
     lower = jnp.append(machine.input_bias, corner)
     return jnp.concatenate([upper, lower[None]])
 
 
 def machine_in(matrix: Bordered) -> Machine:
-    """The machine of a matrix, whatever is in its corner."""
+    """Take the machine out of a matrix, whatever is in its corner."""
     return Machine(matrix[:-1, :-1], matrix[:-1, -1], matrix[-1, :-1])
 
 
 def moved(params: Params, matrix: Bordered) -> Params:
-    """The parameters with another machine's; log Z is unknown until the end of learning."""
+    """Put another machine's parameters in place; log Z is unknown until the end of learning."""
     machine = machine_in(matrix)
     return replace(params, weights=machine.weights, hidden_bias=machine.hidden_bias, input_bias=machine.input_bias)
 
 
 def moved_on_host(params: Params, matrix: Bordered | np.ndarray) -> Params:
-    """As `moved`, without a program for every part."""
+    """Do the same as `moved`, without a program for every part."""
     values = np.asarray(matrix)
     parts = values[:-1, :-1], values[:-1, -1], values[-1, :-1]
     weights, hidden_bias, input_bias = (jnp.asarray(part) for part in parts)

@@ -20,10 +20,9 @@ from jaxtyping import Array, Float
 
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.tuning import LEAST_VARIANCE
 
 __all__ = ["Centre", "Coordinates", "centre_of", "centred", "followed", "uncentred"]
-
-LEAST = 0.01  # variance that a coordinate is scaled by: of a unit that is hardly ever on, or off
 
 
 class Centre(NamedTuple):
@@ -34,7 +33,7 @@ class Centre(NamedTuple):
 
 
 def centre_of(means: Bordered, input_bias: bool, weights: bool = True) -> Centre:
-    """Mean activities as a centre; that of the hidden units is 0 where input biases may not move to make up for it.
+    """Take mean activities as a centre; that of hidden units is 0 where input biases may not move to make up for it.
 
     Both are 0 where weights may not move.
     """
@@ -47,7 +46,7 @@ def _ending(x: Float[Array, " n"], last: int) -> Float[Array, " n"]:
 
 
 def followed(centre: Centre, batch: Centre, share: Float[Array, ""]) -> Centre:
-    """A centre that follows those of batches of rows, slowly, so that a batch has little say in its own.
+    """Move a centre towards that of a batch of rows, slowly, so that a batch has little say in its centre.
 
     The machine's own means would not do: where it is far from the rows, biases that make up for the weights by its
     means drive it farther away.
@@ -56,12 +55,12 @@ def followed(centre: Centre, batch: Centre, share: Float[Array, ""]) -> Centre:
 
 
 def centred(slope: Bordered, centre: Centre) -> Bordered:
-    """The gradient for the centred parameters, of the gradient for the machine's own."""
+    """Turn the gradient for the machine's parameters into that for the centred ones."""
     return slope - slope[:, -1:] * centre.inputs - centre.hidden[:, None] * slope[-1]
 
 
 def uncentred(machine: Bordered, centre: Centre) -> Bordered:
-    """Centred parameters, or a step of them, as the machine's own."""
+    """Turn centred parameters, or a step of them, into the machine's."""
     hidden, inputs = jnp.sum(machine * centre.inputs, 1), jnp.sum(centre.hidden[:, None] * machine, 0)
     last_row, last_column = (jnp.arange(n) == n - 1 for n in machine.shape)
     on_border = jnp.where(last_column, hidden[:, None], 0) + jnp.where(last_row[:, None], inputs, 0)
@@ -85,10 +84,10 @@ class Coordinates(eqx.Module):
 
     @classmethod
     def around(cls, units: Units, means: Bordered, input_bias: bool, weights: bool) -> Coordinates:
-        """Those around the expectations under a machine; where weights may not move, around 0."""
+        """Make the coordinates around the expectations under a machine; where weights may not move, around 0."""
         p, m = means[:, -1], means[-1]
-        hidden = 1 / jnp.sqrt(jnp.maximum(p * (1 - p), LEAST))
-        inputs = 1 / jnp.sqrt(jnp.maximum(1 - m**2, LEAST)) if units.name == "binary" else jnp.ones_like(m)
+        hidden = 1 / jnp.sqrt(jnp.maximum(p * (1 - p), LEAST_VARIANCE))
+        inputs = 1 / jnp.sqrt(jnp.maximum(1 - m**2, LEAST_VARIANCE)) if units.name == "binary" else jnp.ones_like(m)
         return cls(centre_of(means, input_bias, weights), _ending(hidden, 1), _ending(inputs, 1))
 
     @property
@@ -96,13 +95,13 @@ class Coordinates(eqx.Module):
         return self.hidden[:, None] * self.inputs
 
     def of(self, machine: Bordered) -> Bordered:
-        """Where a machine is in these coordinates."""
+        """Find where a machine is in these coordinates."""
         return uncentred(machine, Centre(-self.centre.hidden, -self.centre.inputs)) / self._scale
 
     def machine(self, point: Bordered) -> Bordered:
-        """The machine at a point."""
+        """Find the machine at a point."""
         return uncentred(point * self._scale, self.centre)
 
     def gradient(self, slope: Bordered) -> Bordered:
-        """The gradient in these coordinates, of that for the machine's own parameters."""
+        """Turn the gradient for the machine's parameters into that in these coordinates."""
         return centred(slope, self.centre) * self._scale

@@ -28,7 +28,7 @@ __all__ = ["draw_hidden", "gibbs", "gibbs_moments", "sweep", "tempered"]
 
 
 def draw_hidden(key: Key[Array, ""], field: Float[Array, "*rows hidden"]) -> Float[Array, "*rows hidden"]:
-    """Hidden units given their log-odds ``w_i . x + theta_i``."""
+    """Draw hidden units given their log-odds ``w_i . x + theta_i``."""
     u = jax.random.uniform(key, field.shape, field.dtype)
     return (u < jax.nn.sigmoid(field)).astype(field.dtype)
 
@@ -40,7 +40,7 @@ def sweep(
     x: Float[Array, "chains inputs"],
     clamped: Float[Array, "chains inputs"] | None = None,
 ) -> tuple[Float[Array, "chains inputs"], Float[Array, "chains hidden"]]:
-    """One step of every chain: h given x, then x given h, the clamped inputs as they were."""
+    """Take one step of every chain: h given x, then x given h, the clamped inputs as they were."""
     hidden_key, input_key = jax.random.split(key)
     h = draw_hidden(hidden_key, hidden_field(machine, x))
     drawn = units.draw(input_key, input_field(machine, h))
@@ -55,7 +55,7 @@ def gibbs(
     n_steps: int | Int[Array, ""],
     clamped: Float[Array, "chains inputs"] | None = None,
 ) -> Float[Array, "chains inputs"]:
-    """Inputs of every chain after `n_steps` sweeps.
+    """Walk every chain for `n_steps` sweeps, and return its inputs.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def gibbs(
 def gibbs_moments(
     machine: Machine, x: Float[Array, "chains inputs"], weight: Float[Array, " chains"] | None = None
 ) -> Machine:
-    """Means over the chains of E[h_i | x] x_j, E[h_i | x] and x_j: the sums over states in 3.5 and 3.6, sampled.
+    """Average E[h_i | x] x_j, E[h_i | x] and x_j over the chains: the sums over states in 3.5 and 3.6, sampled.
 
     The hidden units are summed out in closed form (2.4), so only the inputs are noisy.  It is as well the first sum
     in 3.5 and 3.6, that over the data, divided by the number of rows.
@@ -100,7 +100,7 @@ def tempered(
     warm: Float[Array, "levels few inputs"],
     n_steps: int | Int[Array, ""],
 ) -> tuple[Float[Array, "chains inputs"], Float[Array, "levels few inputs"]]:
-    """Chains of the machine and of warmer ones after `n_steps` sweeps, each followed by trades between neighbours.
+    """Walk chains of the machine and of warmer ones for `n_steps` sweeps, each followed by trades between neighbours.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def tempered(
     of_chain = jnp.concatenate([jnp.repeat(t[:-1], few), jnp.ones_like(x[:, 0])])[:, None]
 
     def colder(x: Array, k: int) -> Array:
-        """log p_t of x at level k + 1, less that at level k."""
+        """Compute log p_t of x at level k + 1, less that at level k."""
         drive = hidden_field(machine, x)
         own = (x @ (machine.input_bias - field)) / levels
         return own + jnp.sum(softplus(t[k + 1] * drive) - softplus(t[k] * drive), -1)

@@ -21,7 +21,7 @@ __all__ = ["among", "ancestral"]
 
 
 def ancestral(units: Units, machine: Machine, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
-    """Independent rows, one per key, without error: all states of the smaller side are weighed."""
+    """Draw independent rows, one per key, without error: all states of the smaller side are weighed."""
     m, d = machine.weights.shape
     if n_enumerated(units, m, d) < m:
         bits = _draw_states(keys, _input_table(machine), d)
@@ -34,7 +34,7 @@ def ancestral(units: Units, machine: Machine, keys: Key[Array, " rows"]) -> Floa
 def among(
     units: Units, machine: Machine, keys: Key[Array, " rows"], states: UInt8[np.ndarray, "states hidden"]
 ) -> Float[Array, "rows inputs"]:
-    """Rows of a machine that has these hidden states only."""
+    """Draw rows of a machine that has these hidden states only."""
     h = jnp.asarray(states, machine.weights.dtype)
     weight = h @ machine.hidden_bias + jnp.sum(units.log_sum(input_field(machine, h)), 1)
 
@@ -50,7 +50,7 @@ def _halves(n: int, dtype: jnp.dtype) -> tuple[Float[Array, "high half"], Float[
 
 
 def _hidden_table(units: Units, machine: Machine) -> Float[Array, "high low"]:
-    """log P(h) but for log Z (3.4, 3.7), by the high and the low half of the units."""
+    """Tabulate log P(h) but for log Z (3.4, 3.7), by the high and the low half of the units."""
     high, low = _halves(machine.weights.shape[0], machine.weights.dtype)
     k = high.shape[1]
     above = high @ machine.weights[:k] + machine.input_bias
@@ -60,7 +60,7 @@ def _hidden_table(units: Units, machine: Machine) -> Float[Array, "high low"]:
 
 
 def _input_table(machine: Machine) -> Float[Array, "high low"]:
-    """log P(x) but for log Z (2.4), by the first and the last half of the inputs."""
+    """Tabulate log P(x) but for log Z (2.4), by the first and the last half of the inputs."""
     high, low = (2 * half - 1 for half in _halves(machine.weights.shape[1], machine.weights.dtype))
     k = high.shape[1]
     above = high @ machine.weights[:, :k].T + machine.hidden_bias
@@ -70,7 +70,7 @@ def _input_table(machine: Machine) -> Float[Array, "high low"]:
 
 
 def _draw_states(keys: Key[Array, " rows"], table: Float[Array, "high low"], n: int) -> Float[Array, "rows units"]:
-    """A state for each key: its high half, then its low half given that."""
+    """Draw a state for each key: its high half, then its low half given that."""
     tops = jax.nn.logsumexp(table, axis=1)
     high, low = _halves(n, table.dtype)
 

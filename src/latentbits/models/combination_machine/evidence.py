@@ -25,10 +25,9 @@ from jaxtyping import Array, Float
 
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.tuning import PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION
 
 __all__ = ["Prior", "information", "lost", "now", "precision"]
-
-WEAKEST, STRONGEST = 1 / 3.0**2, 1 / 0.05**2  # that alpha may be: weights stay finite, and units can wake
 
 
 class Prior(NamedTuple):
@@ -39,19 +38,19 @@ class Prior(NamedTuple):
 
     @classmethod
     def of(cls, width: float | str | None) -> Prior:
-        """By its standard deviation; None is no prior, "auto" one that the rows choose."""
+        """Make a prior by its standard deviation; None is no prior, "auto" one that the rows choose."""
         if width == "auto":
-            return cls(WEAKEST, 1.0)
+            return cls(PRIOR_LEAST_PRECISION, 1.0)
         return cls(0.0 if width is None else float(width) ** -2)
 
 
 def now(prior: Prior, alpha: Float[Array, ""]) -> Float[Array, ""]:
-    """The precision where learning stands; nothing was chosen yet where it is 0."""
+    """Return the precision where learning stands; nothing was chosen yet where it is 0."""
     return jnp.where((prior.chosen > 0) & (alpha > 0), alpha, prior.precision)
 
 
 def information(units: Units, expected: Bordered, n_rows: Float[Array, ""]) -> Float[Array, "hidden inputs"]:
-    """H, of the expectations under a machine."""
+    """Compute H by the expectations under a machine."""
     p, m = expected[:-1, -1:], expected[-1:, :-1]
     of_inputs = 1 - m**2 if units.name == "binary" else jnp.ones_like(m)
     return n_rows * jnp.maximum(p * (1 - p) * of_inputs - (expected[:-1, :-1] - p * m) ** 2, 0)
@@ -60,17 +59,17 @@ def information(units: Units, expected: Bordered, n_rows: Float[Array, ""]) -> F
 def precision(
     prior: Prior, alpha: Float[Array, ""], weights: Float[Array, "hidden inputs"], known: Float[Array, "hidden inputs"]
 ) -> Float[Array, ""]:
-    """The next alpha; of a prior that is given, its own."""
+    """Choose the next alpha; a prior that is given keeps its precision."""
     alpha = now(prior, alpha)
     determined = jnp.sum(known / jnp.maximum(known + alpha, 1e-12))
     chosen = determined / jnp.maximum(jnp.sum(weights**2), 1e-12)
-    return jnp.where(prior.chosen > 0, jnp.clip(chosen, WEAKEST, STRONGEST), prior.precision)
+    return jnp.where(prior.chosen > 0, jnp.clip(chosen, PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION), prior.precision)
 
 
 def lost(
     prior: Prior, alpha: Float[Array, ""], weights: Float[Array, "hidden inputs"], known: Float[Array, "hidden inputs"]
 ) -> Float[Array, ""]:
-    """What is taken off the log-likelihood: by the prior, and for one that is chosen, by what weights could be."""
+    """Compute what the prior takes off the log-likelihood, and what weights could be where it is chosen."""
     alpha = now(prior, alpha)
     occam = 0.5 * jnp.sum(jnp.log1p(known / jnp.where(alpha > 0, alpha, 1)))
     return 0.5 * alpha * jnp.sum(weights**2) + prior.chosen * occam

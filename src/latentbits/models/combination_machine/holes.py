@@ -27,9 +27,15 @@ from latentbits.models.combination_machine.annealing import annealed_log_sum, an
 from latentbits.models.combination_machine.chains import draw_hidden
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 from latentbits.models.combination_machine.patterns import Conditional, by_inputs, moments_by_inputs
+from latentbits.models.combination_machine.tuning import (
+    HOLES_MOST_UNITS,
+    LEARNING_MOST_UNITS,
+    LEARNING_SWEEPS,
+    LOG2_STATES_PER_BLOCK,
+    PATTERN_MOST_BITS,
+)
 
 __all__ = [
-    "BLOCK",
     "Conditional",
     "by_annealing",
     "by_hidden",
@@ -43,12 +49,6 @@ __all__ = [
     "moments_by_inputs",
 ]
 
-# Hidden units whose states are summed, on a CPU (where a row then costs some milliseconds) and elsewhere
-MOST_HIDDEN = (18, 22)
-MOST_HIDDEN_LEARNING = (16, 20)
-LEVELS = (4, 8, 12)  # missing bits of a row whose patterns are summed; a route is compiled for each
-BLOCK = 10  # log2 of the hidden states taken at once
-SWEEPS = 20  # of a row's chain in learning, where it is a fresh one at every pass
 
 T = TypeVar("T")
 
@@ -61,14 +61,14 @@ def _few(n_hidden: int, most: tuple[int, int]) -> bool:
 
 
 def _levels(units: Units, n_hidden: int, n_inputs: int, few: bool) -> list[int]:
-    """Numbers of missing bits whose patterns are worth a route of their own.
+    """List numbers of missing bits whose patterns are worth a route for them alone.
 
     Not where the hidden states are cheaper: on a CPU a pattern takes some 8 ns for each hidden unit, with its
     exponential and logarithm, a hidden state 0.08 ns for each input and hidden unit, all of it in products.
     """
     if units.name != "binary":
         return []
-    enough = [level for i, level in enumerate(LEVELS) if i == 0 or LEVELS[i - 1] < n_inputs]
+    enough = [level for i, level in enumerate(PATTERN_MOST_BITS) if i == 0 or PATTERN_MOST_BITS[i - 1] < n_inputs]
     if not few:
         return enough
     dear = 2.0**n_hidden * (n_inputs + n_hidden)
@@ -82,9 +82,9 @@ def _choose(
     by_level: Callable[[int], T],
     by_states: Callable[[], T],
     sampled: Callable[[], T],
-    most_hidden: tuple[int, int] = MOST_HIDDEN,
+    most_hidden: tuple[int, int] = HOLES_MOST_UNITS,
 ) -> T:
-    """The cheapest exact route for the row with most holes, or else the sampled one."""
+    """Choose the cheapest exact route for the row with most holes, or else the sampled one."""
     m, d = machine.weights.shape
     few = _few(m, most_hidden)
     levels = _levels(units, m, d, few)
@@ -102,7 +102,7 @@ def conditional(
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
 ) -> Conditional:
-    """The hidden units and the missing inputs given the observed ones; exact where that can be.
+    """Compute E[h | x_o] and the means of the missing inputs; exactly where that can be.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def conditional(
         return _where_few(
             units,
             observed,
-            lambda: by_inputs(machine, x, observed, LEVELS[-1]),
+            lambda: by_inputs(machine, x, observed, PATTERN_MOST_BITS[-1]),
             by_annealing(units, machine, keys, x, observed),
         )
 
@@ -137,7 +137,7 @@ def log_sums(
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """log p(x_o) + log Z of every row, and its standard error: 0 where exact, which is where that can be."""
+    """Compute log p(x_o) + log Z of every row, and its standard error: 0 where exact, which is where that can be."""
 
     def exact(log_sum: Array) -> tuple[Array, Array]:
         return log_sum, jnp.zeros_like(log_sum)
@@ -147,7 +147,7 @@ def log_sums(
         return _where_few(
             units,
             observed,
-            lambda: exact(by_inputs(machine, x, observed, LEVELS[-1]).log_sum),
+            lambda: exact(by_inputs(machine, x, observed, PATTERN_MOST_BITS[-1]).log_sum),
             (found.value, found.error),
         )
 
@@ -169,7 +169,7 @@ def moments(
     observed: Float[Array, "rows inputs"],
     weight: Float[Array, " rows"],
 ) -> tuple[Float[Array, " rows"], Machine]:
-    """log p(x_o) + log Z of every row, and the weighted sums over rows of E[h_i x_j | x_o], E[h_i | x_o], E[x_j | x_o].
+    """Compute log p(x_o) + log Z, and weighted sums over rows of E[h_i x_j | x_o], E[h_i | x_o], E[x_j | x_o].
 
     The clamped half of (3.5) and (3.6), with the missing inputs summed out.  Where they are sampled, the logs are lower
     bounds (`mean_field_bound`).
@@ -181,15 +181,15 @@ def moments(
         lambda level: moments_by_inputs(machine, x, observed, weight, level),
         lambda: moments_by_hidden(units, machine, x, observed, weight),
         lambda: moments_by_gibbs(units, machine, keys, x, observed, weight),
-        MOST_HIDDEN_LEARNING,
+        LEARNING_MOST_UNITS,
     )
 
 
 def _where_few(units: Units, observed: Float[Array, "rows inputs"], exact: Callable[[], T], sampled: T) -> T:
-    """In a chunk with rows that must be sampled, those with few holes are not."""
+    """Take the exact route for rows with few holes, in a chunk with rows that must be sampled."""
     if units.name != "binary":
         return sampled
-    few = jnp.sum(observed == 0, 1) <= LEVELS[-1]
+    few = jnp.sum(observed == 0, 1) <= PATTERN_MOST_BITS[-1]
 
     def pick(a: Array, b: Array) -> Array:
         return jnp.where(few if a.ndim == 1 else few[:, None], a, b)
@@ -218,7 +218,7 @@ def _over_blocks(
 ) -> T:
     """Fold `add` over all blocks of hidden states."""
     m = machine.weights.shape[0]
-    size = 2 ** min(m, BLOCK)
+    size = 2 ** min(m, LOG2_STATES_PER_BLOCK)
     drive, missing = hidden_field(machine, x), 1 - observed
     known = (x @ machine.input_bias + jnp.sum(observed * units.base(x), 1))[:, None]
 
@@ -234,7 +234,7 @@ def _over_blocks(
 def by_hidden(
     units: Units, machine: Machine, x: Float[Array, "rows inputs"], observed: Float[Array, "rows inputs"]
 ) -> Conditional:
-    """Exact, over all hidden states in one pass: sums are kept divided by the largest term so far."""
+    """Sum over all hidden states in one pass, exactly: sums are kept divided by the largest term so far."""
 
     def add(total: tuple[Array, Array, Array, Array], block: _Block) -> tuple[Array, Array, Array, Array]:
         top, mass, hidden, inputs = total
@@ -259,7 +259,7 @@ def _conditional(
     inputs: Array,
     error: Array | None = None,
 ) -> Conditional:
-    """Shares add up to 1 but for rounding, and a probability above 1 is none."""
+    """Divide sums by their total: shares add up to 1 but for rounding, and a probability above 1 is none."""
     error = jnp.zeros_like(log_sum) if error is None else error
     inputs = jnp.clip(inputs, -1, 1) if units.name == "binary" else inputs
     return Conditional(log_sum, error, jnp.clip(hidden, 0, 1), jnp.where(observed > 0, x, inputs))
@@ -272,7 +272,7 @@ def moments_by_hidden(
     observed: Float[Array, "rows inputs"],
     weight: Float[Array, " rows"],
 ) -> tuple[Float[Array, " rows"], Machine]:
-    """Exact, over all hidden states in two passes: rows can be added up only once their shares are known."""
+    """Sum over all hidden states in two passes, exactly: rows can be added up only once their shares are known."""
 
     def log_add(total: Array, block: _Block) -> Array:
         return jnp.logaddexp(total, jax.nn.logsumexp(block.log_joint, axis=1))
@@ -305,7 +305,7 @@ def by_annealing(
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
 ) -> Conditional:
-    """Sampled: weighted Gibbs chains of each row, which see all its modes; `log_sum` with its error."""
+    """Estimate by weighted Gibbs chains of each row, which see all its modes; `log_sum` with its error."""
     found, hidden, inputs = annealed_means(units, machine, keys, x, observed)
     return _conditional(units, x, observed, found.value, hidden, inputs, found.error)
 
@@ -317,9 +317,9 @@ def moments_by_gibbs(
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
     weight: Float[Array, " rows"],
-    n_sweeps: int = SWEEPS,
+    n_sweeps: int = LEARNING_SWEEPS,
 ) -> tuple[Float[Array, " rows"], Machine]:
-    """Sampled: one state of each row's chain after a walk, so that the noise averages out over rows and passes."""
+    """Sample one state of each row's chain after a walk, so that the noise averages out over rows and passes."""
 
     def step(i: Array, x: Array) -> Array:
         inner = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, i)))(keys)
@@ -340,7 +340,7 @@ def mean_field_bound(
     observed: Float[Array, "rows inputs"],
     on: Float[Array, "rows hidden"],
 ) -> Float[Array, " rows"]:
-    """Lower bound on log p(x_o) + log Z: minus the mean energy, plus the entropy, of independent units.
+    """Bound log p(x_o) + log Z from below: minus the mean energy, plus the entropy, of independent units.
 
     The hidden units are active with probabilities `on`; the missing inputs are distributed as is best for these.
     """

@@ -31,7 +31,7 @@ NONE = -jnp.inf
 def largest_moments(
     units: Units, machine: Machine, n_terms: int
 ) -> tuple[Float[Array, ""], Machine, Float[Array, "terms hidden"]]:
-    """Log of the sum of the largest terms of Z that a search finds, its gradient (3.5)-(3.9), and their states.
+    """Sum the largest terms of Z that a search finds: the log, its gradient (3.5)-(3.9), and their states.
 
     The sum is never more than Z; the gradient is E[h_i x_j], E[h_i] and E[x_j] given that the state is one of them.
     """
@@ -46,7 +46,7 @@ def largest_moments(
 def largest_states(
     units: Units, machine: Machine, n_terms: int
 ) -> tuple[Float[Array, "terms hidden"], Float[Array, " terms"]]:
-    """States with large terms, the largest first, and the logs g of these; all states where there are no more."""
+    """Find states with large terms, the largest first, and the logs g of these; all states where there are no more."""
     machine = lax.stop_gradient(machine)
     m = machine.weights.shape[0]
     n = int(min(n_terms, 2**m)) if m < WORD else n_terms
@@ -65,7 +65,7 @@ def largest_states(
 
 
 def _one_by_one(units: Units, machine: Machine, n: int) -> tuple[Float[Array, "n hidden"], Float[Array, " n"]]:
-    """The best n states that a beam finds: one unit after the other is added, or not, to each."""
+    """Find the best n states by a beam: one unit after the other is added, or not, to each."""
     m = machine.weights.shape[0]
     h = jnp.zeros((n, m), machine.weights.dtype)
     g = jnp.full(n, NONE, h.dtype).at[0].set(log_terms(units, machine, h[0]))
@@ -83,7 +83,7 @@ def _one_by_one(units: Units, machine: Machine, n: int) -> tuple[Float[Array, "n
 def _with_neighbours(
     units: Units, machine: Machine, h: Float[Array, "n hidden"], g: Float[Array, " n"]
 ) -> tuple[Float[Array, "n hidden"], Float[Array, " n"]]:
-    """The best n of n states and of all that differ from one of them in one unit; none twice."""
+    """Find the best n of n states and of all that differ from one of them in one unit; none twice."""
     n, m = h.shape
     field = input_field(machine, h)
 
@@ -103,21 +103,21 @@ def _with_neighbours(
 
 
 def _words(h: Float[Array, "n hidden"]) -> UInt32[Array, "n words"]:
-    """States as integers, 32 units in each."""
+    """Write states as integers, 32 units in each."""
     m = h.shape[1]
     bits = jnp.pad(h, [(0, 0), (0, -m % WORD)]).astype(jnp.uint32).reshape(len(h), -1, WORD)
     return jnp.sum(bits << jnp.arange(WORD, dtype=jnp.uint32), 2, dtype=jnp.uint32)
 
 
 def _flips(m: int) -> UInt32[np.ndarray, "hidden words"]:
-    """What flips one unit of a state in integers, for each unit."""
+    """Make the integers that flip one unit of a state, for each unit."""
     found = np.zeros((m, -(-m // WORD)), np.uint32)
     found[np.arange(m), np.arange(m) // WORD] = np.uint32(1) << (np.arange(m, dtype=np.uint32) % WORD)
     return found
 
 
 def _seen_before(words: UInt32[Array, "states words"]) -> Bool[Array, " states"]:
-    """Whether a state is also at an earlier place."""
+    """Check whether a state is also at an earlier place."""
     places = jnp.arange(len(words))
     columns = lax.sort((*words.T, places), num_keys=words.shape[1])  # stable: the earliest is the first of its kind
     ordered = jnp.stack(columns[:-1], 1)

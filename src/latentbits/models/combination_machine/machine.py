@@ -42,6 +42,7 @@ __all__ = [
     "hidden_field",
     "input_field",
     "log_weight",
+    "machine_of",
     "softplus",
     "some",
 ]
@@ -78,7 +79,7 @@ class Params(Machine):
 
 
 class Units(NamedTuple):
-    """What a kind of inputs is, as functions of the field a = b + w(h) that acts on one.
+    """Kind of inputs, as functions of the field a = b + w(h) that acts on one.
 
     Attributes
     ----------
@@ -115,34 +116,39 @@ REAL = Units("real", lambda a: 0.5 * (a**2 + np.log(2 * np.pi)), lambda a: a, _d
 UNITS = {"binary": BINARY, "real": REAL}
 
 
+def machine_of(params: Params) -> Machine:
+    """Take a machine without its log Z."""
+    return Machine(params.weights, params.hidden_bias, params.input_bias)
+
+
 def softplus(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log(1 + exp x), of which XLA makes a far smaller program than of `jax.nn.softplus`."""
+    """Compute log(1 + exp x), of which XLA makes a far smaller program than of `jax.nn.softplus`."""
     return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
 def some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Numbers of rows to divide by, 1 where there are none."""
+    """Return numbers of rows to divide by, 1 where there are none."""
     return jnp.where(rows > 0, rows, 1)
 
 
 def hidden_field(machine: Machine, x: Float[Array, "*rows inputs"]) -> Float[Array, "*rows hidden"]:
-    """``w_i . x + theta_i``, the log-odds of each hidden unit given the inputs."""
+    """Compute ``w_i . x + theta_i``, the log-odds of each hidden unit given the inputs."""
     return x @ machine.weights.T + machine.hidden_bias
 
 
 def input_field(machine: Machine, h: Float[Array, "*rows hidden"]) -> Float[Array, "*rows inputs"]:
-    """``b + w(h)``: acts on each input given the hidden units."""
+    """Compute ``b + w(h)``, which acts on each input given the hidden units."""
     return h @ machine.weights + machine.input_bias
 
 
 def energy(
     units: Units, machine: Machine, x: Float[Array, "*rows inputs"], h: Float[Array, "*rows hidden"]
 ) -> Float[Array, "*rows"]:
-    """Equation 2.1, or 2.5 for real inputs; with the input biases."""
+    """Compute equation 2.1, or 2.5 for real inputs; with the input biases."""
     return -jnp.sum(hidden_field(machine, x) * h, -1) - x @ machine.input_bias - jnp.sum(units.base(x), -1)
 
 
 def log_weight(units: Units, machine: Machine, x: Float[Array, "*rows inputs"]) -> Float[Array, "*rows"]:
-    """``log sum_h exp(-E(x, h))``: log p(x) but for log Z, by the product form 2.4 (2.6)."""
+    """Compute ``log sum_h exp(-E(x, h))``: log p(x) but for log Z, by the product form 2.4 (2.6)."""
     own = x @ machine.input_bias + jnp.sum(units.base(x), -1)
     return own + jnp.sum(softplus(hidden_field(machine, x)), -1)

@@ -25,10 +25,10 @@ from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import rounding, rows_in, to_numpy
-from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
+from latentbits.models.combination_machine import ascent, batches, draws, holes, pursuit, stochastic
 from latentbits.models.combination_machine.annealing import annealed_draws, annealed_log_partition
-from latentbits.models.combination_machine.ascent import Learned, Shared, fields, inputs_of, machine_of, takes_ones
 from latentbits.models.combination_machine.bordered import bordered
+from latentbits.models.combination_machine.likelihood import NO_HOLES, Learned, Shared, e_step, objective
 from latentbits.models.combination_machine.machine import (
     UNITS,
     Machine,
@@ -36,10 +36,23 @@ from latentbits.models.combination_machine.machine import (
     Units,
     hidden_field,
     input_field,
+    machine_of,
     softplus,
 )
 from latentbits.models.combination_machine.partition import exact_log_partition, log_partition_on_host, n_enumerated
+from latentbits.models.combination_machine.recipes import OURS, Recipe
+from latentbits.models.combination_machine.rows import fields, inputs_of, takes_ones
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
+from latentbits.models.combination_machine.tuning import (
+    DRAWN_MOST_UNITS,
+    FLOAT64_MOST_UNITS,
+    HOST_MOST_FLOATS,
+    LOG2_STATES_PER_BLOCK,
+    PURSUIT_NATS_PER_PARAMETER,
+    RANDOM_WEIGHTS_LENGTH,
+    ROWS_PER_BATCH,
+    SAMPLED_RATE_SHARE,
+)
 
 __all__ = [
     "LEARNERS",
@@ -56,15 +69,6 @@ __all__ = [
 
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
 RANKING = "held-out rows"  # the stage by which restarts are ranked
-BATCH = 100  # rows of an update
-START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
-SAMPLED_RATE = 1 / 3  # chains cannot follow steps as long as those that exact expectations allow
-SIGNIFICANCE = (
-    1.5  # nats for each parameter that a unit of a pursuit must gain; the best unit of pure noise gains about 1
-)
-COUNTED = 22  # up to so many enumerated units rows are drawn exactly, from a table of all states
-ON_HOST = 2**20  # numbers (states times units) up to which log Z is summed sooner than a program for it is compiled
-DOUBLE = 20  # up to so many enumerated units the final log Z is summed in float64
 
 
 class Posterior(eqx.Module):
@@ -75,12 +79,12 @@ class Posterior(eqx.Module):
 
 
 def most_enumerated() -> int:
-    """log2 of the most states that are summed one by one on this device: about a second for 64 inputs."""
+    """Return log2 of the most states that are summed one by one on this device: about a second for 64 inputs."""
     return 30 if jax.default_backend() == "gpu" else 22
 
 
 def is_exact(units: Units, n_hidden: int, n_inputs: int) -> bool:
-    """Whether the partition function of such a machine is summed rather than estimated."""
+    """Check whether the partition function of such a machine is summed rather than estimated."""
     return n_enumerated(units, n_hidden, n_inputs) <= most_enumerated()
 
 
@@ -113,7 +117,7 @@ def with_log_partition(
     rows: Float[Array, "rows inputs"] | None = None,
     max_active: int | None = None,
 ) -> Params:
-    """The parameters with their log Z: summed where the states can be counted, annealed elsewhere.
+    """Add log Z to the parameters: summed where the states can be counted, annealed elsewhere.
 
     Parameters
     ----------
@@ -127,10 +131,10 @@ def with_log_partition(
     error, effective = 0.0, 1.0
     if max_active is not None:
         log_z = _sparse_log_z(units, max_active)(machine)
-    elif 2**n_states * sum(machine.weights.shape) <= ON_HOST:
+    elif 2**n_states * sum(machine.weights.shape) <= HOST_MOST_FLOATS:
         log_z = log_partition_on_host(units, to_numpy(machine))
     elif n_states <= most_enumerated():
-        log_z = _exact_log_z(units, np.dtype(np.float64 if n_states <= DOUBLE else np.float32))(machine)
+        log_z = _exact_log_z(units, np.dtype(np.float64 if n_states <= FLOAT64_MOST_UNITS else np.float32))(machine)
     else:
         single = np.dtype(np.float32)
         with rows_in(single):
@@ -151,14 +155,14 @@ def rounding_share(n_inputs: int, dtype: np.dtype) -> float:
 
 
 def learned_machine(params: Params, state: Any) -> Params:
-    """What a stage has learned: of batches the mean of the machines along the way, or the best."""
+    """Take what a stage has learned: with batches the mean of the machines along the way, or the best."""
     if isinstance(state, stochastic.Persistent):
         return stochastic.averaged(params, state)
-    return ascent.best_epoch(params, state) if isinstance(state, ascent.Epochs) else params
+    return batches.best_epoch(params, state) if isinstance(state, batches.Epochs) else params
 
 
 def without_idle(params: Params) -> Params:
-    """The machine without units that a pursuit has not found."""
+    """Leave out units that a pursuit has not found."""
     weights, hidden_bias = np.asarray(params.weights), np.asarray(params.hidden_bias)
     found = np.any(weights != 0, axis=1)
     left = jnp.asarray(weights[found]), jnp.asarray(hidden_bias[found])
@@ -174,25 +178,25 @@ def _known(params: Params, state: Any, progress: Progress | None) -> Shared:
 
 @cache
 def _summed(units: Units, max_active: int | None) -> Callable[..., Shared]:
-    """As `_known`, of machines on the way, whose log Z nobody knows yet."""
+    """Make `prepare` for machines on the way, whose log Z is not known yet."""
 
     def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
         machine = machine_of(params)
         if max_active is not None:
             return Shared(sparse_moments(units, machine, max_active).log_z, None)
-        single = n_enumerated(units, *machine.weights.shape) > DOUBLE
+        single = n_enumerated(units, *machine.weights.shape) > FLOAT64_MOST_UNITS
         return Shared(exact_log_partition(units, machine, np.dtype(np.float32 if single else np.float64)), None)
 
     return prepare
 
 
 def _evaluated(params: Params, state: Any, progress: Progress | None) -> Shared:
-    """As `_known`, in the form that a climb has it: the last stage then shares the climb's E-step."""
+    """Share the log Z that is known, in the form that a climb has it: the last stage then shares the climb's E-step."""
     return Shared(params.log_partition, jnp.zeros_like(bordered(params)))
 
 
 def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -> Array:
-    """A hidden state that no single flip makes more probable given the observed inputs, from h upwards."""
+    """Find a hidden state that no single flip makes more probable given the observed inputs, from h upwards."""
     if h.shape[1] == 0:
         return h
     field = hidden_field(machine, x)  # missing inputs are 0
@@ -233,14 +237,14 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
             hidden = jnp.sum(softplus(field), 1) if max_active is None else few_active(field, max_active)[0]
             log_sum, error = own + hidden, jnp.zeros_like(batch.weight)
         elif max_active is not None:
-            raise ValueError(ascent.NO_HOLES)
+            raise ValueError(NO_HOLES)
         else:
             x = inputs_of(units, batch)
             log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
         return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
 
     def lost(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Float[Array, " rows"]:
-        """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
+        """Compute what rounding may take: terms of either sign, large where rows or biases are, add up to log p(x)."""
         if isinstance(batch, SparseBatch):
             own, field = jnp.sum(jnp.abs(params.input_bias)), fields(units, params, batch)[1]
         else:
@@ -253,7 +257,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
     def infer(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Posterior:
         if max_active is not None:
             if batch.observed is not None:
-                raise ValueError(ascent.NO_HOLES)
+                raise ValueError(NO_HOLES)
             field = fields(units, params, batch)[1]
             least = jax.lax.top_k(field, min(max_active, field.shape[1]))[0][:, -1:]
             mode = (field > 0) & (field >= least)
@@ -276,18 +280,18 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
         if batch.observed is None:
             return batch.values
         if max_active is not None:
-            raise ValueError(ascent.NO_HOLES)
+            raise ValueError(NO_HOLES)
         return face(conditional(params, batch).inputs)
 
     def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
         machine = machine_of(params)
         if max_active is not None:
             return face(draws.among(units, machine, keys, sparse_states(n_hidden, max_active)))
-        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= COUNTED else annealed_draws
+        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= DRAWN_MOST_UNITS else annealed_draws
         return face(drawn(units, machine, keys))
 
     def row_floats(n_columns: int) -> int:
-        return 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, holes.BLOCK)
+        return 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, LOG2_STATES_PER_BLOCK)
 
     return _Uses(log_likelihood, infer, decode, complete, sample, lost, row_floats)
 
@@ -296,7 +300,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
 
 
 def _random_weights(key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "hidden inputs"]:
-    return START * jax.random.normal(key, shape) / np.sqrt(shape[1])
+    return RANDOM_WEIGHTS_LENGTH * jax.random.normal(key, shape) / np.sqrt(shape[1])
 
 
 @cache
@@ -320,7 +324,7 @@ _woken = jax.jit(_random_weights, static_argnums=1)
 
 
 def _wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
-    """Units that the pursuit did not find start small and random, so that they can learn."""
+    """Start units that the pursuit did not find small and random, so that they can learn."""
     weights = np.asarray(params.weights)
     idle = ~np.any(weights != 0, axis=1, keepdims=True)
     if not idle.any():
@@ -356,7 +360,7 @@ def model(
     *,
     input_bias: bool = True,
     learner: str = "gradient",
-    optimizer: str = "adam",
+    recipe: Recipe = OURS,
     n_epochs: int = 100,
     n_updates: int | None = None,
     learning_rate: float = 0.05,
@@ -365,16 +369,12 @@ def model(
     max_terms: int | None = None,
     weight_prior: float | str | None = None,
     sampled: bool = False,
-    faithful: bool = False,
-    pursuit_starts: int = 8,
     refit_biases: bool = True,
-    n_chains: int = 500,
-    annealing_chains: int = 512,
-    annealing_steps: int = 2000,
+    annealing: tuple[int, int] = (512, 2000),
     ranked: bool = False,
     watched: bool = False,
 ) -> Model:
-    """A combination machine.
+    """Describe a combination machine and its learning.
 
     Parameters
     ----------
@@ -383,63 +383,64 @@ def model(
     kind
         "binary" inputs (2.1-2.4) or "real" ones (2.5-2.8).
     input_bias
-        Whether inputs have biases b of their own (the paper's have none).
+        Whether inputs have biases b (the paper's have none).
     learner
         "pursuit" (section 3.5), "gradient" (3.0.1), one after the other, or "stochastic".
-    optimizer
-        Of the gradient: "adam" on batches and then L-BFGS, or "momentum" as in the paper.
+    recipe
+        How the pursuit, the gradient and the chains go, ours or the paper's (`recipes.py`).
     n_epochs, n_updates
-        Passes in batches; Adam ends earlier, when so many updates were made.
+        Passes in batches; Adam ends earlier, after `n_updates`.
     held_out
         Share of the rows by which a climb is stopped.
     sampled
         Whether the batches before L-BFGS follow sampled expectations, which are cheaper than exact ones of many units.
-    faithful
-        Whether a pursuit takes bits for real numbers of variance 1 and their weights as they are, as in the paper.
-    pursuit_starts
-        Of every unit of a pursuit, the best of which is taken.
     weight_prior
         Standard deviation of a Gaussian prior on the weights in L-BFGS and with chains; None is none, "auto" one that
         the rows choose (`evidence.py`).  With "auto" a climb that held-out rows have ended is followed by a few steps
         on all rows.
     max_active
-        The machine has the states with at most so many active units only (section 3.0.1); None has all.  With 1 it is
-        a mixture of n_hidden + 1 products.
+        Most active units of the machine's states (section 3.0.1); None has all states.  With 1 it is a mixture of
+        n_hidden + 1 products.
     max_terms
-        Gradients follow so many of the largest terms of Z only (section 3.1); None sums all.
+        Number of the largest terms of Z that gradients follow (section 3.1); None sums all.
+    refit_biases
+        Whether a pursuit alone is followed by a climb of the biases, which sums all states; not by the paper's recipe.
+    annealing
+        Chains and temperatures of the estimate of log Z, where it cannot be summed.
     ranked
         Whether the last stage has the held-out rows, to rank restarts by: of all rows, most of which were learned from,
         the restart that has learned most of their noise would come first.
     watched
-        Whether rows of their own are watched while it learns (`engines/held_out.py`), so that log Z is asked for on the
+        Whether other rows are watched while it learns (`engines/held_out.py`), so that log Z is asked for on the
         way.
     """
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
     pursues = "pursuit" in learner or learner == "stochastic"
-    annealing = annealing_chains, annealing_steps
     terms = max_active, max_terms
     find_log_partition = partial(_find_log_partition, units, learner == "pursuit", max_active, *annealing)
 
     stages: list[Stage] = []
     heats = 0  # of restarts, the best by the held-out rows is learned from all rows
     if pursues:
-        significance = 0.0 if faithful else SIGNIFICANCE
-        search = partial(pursuit.stage, n_candidates=pursuit_starts, faithful=faithful, significance=significance)
-        stages.append(search(n_hidden, units, input_bias))
+        significance = 0.0 if recipe.faithful else PURSUIT_NATS_PER_PARAMETER
+        search = partial(pursuit.stage, n_candidates=recipe.pursuit_starts, faithful=recipe.faithful)
+        stages.append(search(n_hidden, units, input_bias, significance=significance))
         if learner != "pursuit":
             stages.append(Transform("waking idle units", _wake_idle))
-        elif refit_biases:
+        elif refit_biases and not recipe.faithful:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, name="biases"))
-    explored = "gradient" in learner and optimizer == "adam"
+    explored = "gradient" in learner and recipe.optimizer == "adam"
     if learner == "stochastic" or (explored and sampled):
         seen = held_out if explored else 0.0
-        batches = (n_epochs, n_updates if explored else None, BATCH, seen)
-        rate = learning_rate * (SAMPLED_RATE if explored else 1)
-        stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains, weight_prior))
+        pace = (n_epochs, n_updates if explored else None, ROWS_PER_BATCH, seen)
+        rate = learning_rate * (SAMPLED_RATE_SHARE if explored else 1)
+        stages.append(stochastic.persistent(units, learned, rate, *pace, recipe.n_chains, weight_prior))
     elif explored:
-        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, *terms))
+        stages.append(
+            batches.adam(units, learned, learning_rate, n_epochs, n_updates, ROWS_PER_BATCH, held_out, *terms)
+        )
     if explored:
         stages.append(Transform("best of the batches", _take_learned))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=max_terms))
@@ -452,16 +453,16 @@ def model(
     log_z = Transform("log Z", find_log_partition)
     stages += [log_z, Evaluate("log-likelihood", prepare=_evaluated)]
     if ranked and explored and held_out > 0 and not heats:
-        e_step = ascent.e_step(units, held_out, max_active)
-        stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=e_step, sparse=takes_ones(units)))
+        ranking = e_step(units, held_out, max_active)
+        stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=ranking, sparse=takes_ones(units)))
 
     uses = _uses(n_hidden, kind, max_active)
     return Model(
         name="combination machine",
         init=_begin(n_hidden, kind, input_bias, pursues),
         prepare=_summed(units, max_active) if watched else _known,
-        e_step=ascent.e_step(units, 0.0, max_active),
-        objective=ascent.objective,
+        e_step=e_step(units, 0.0, max_active),
+        objective=objective,
         log_likelihood=uses.log_likelihood,
         infer=uses.infer,
         decode=uses.decode,

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from latentbits.models.combination_machine.machine import Units, softplus, some
+from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, HALF_LEAST_ROWS
 
 __all__ = [
-    "EXTREME",
     "Pairs",
     "Sums",
     "as_unit",
@@ -34,8 +34,6 @@ __all__ = [
     "without",
 ]
 
-EMPTY = 0.5  # rows: a half of a mixture that has fewer is none
-EXTREME = 0.99  # means of a bit beyond this have no larger weight
 
 Mask = Float[Array, "rows inputs"] | None  # where inputs are observed; None: everywhere
 
@@ -59,7 +57,7 @@ class Pairs(eqx.Module):
         shift: Float[Array, "pairs inputs"],
         variance: Float[Array, " pairs"],
     ) -> Pairs:
-        """The table of its parts."""
+        """Make the table of its parts."""
         return cls(jnp.concatenate([centre, shift, log_odds[:, None], variance[:, None]], 1))
 
     @property
@@ -68,7 +66,7 @@ class Pairs(eqx.Module):
 
     @property
     def log_odds(self) -> Float[Any, " pairs"]:
-        """Of the second half, log pi / (1 - pi)."""
+        """Log-odds of the second half, log pi / (1 - pi)."""
         return self.table[:, -2]
 
     @property
@@ -133,17 +131,17 @@ class Sums(eqx.Module):
 
 
 def pair_at(pairs: Pairs, number: Int[Array, ""]) -> Pairs:
-    """One of the pairs, as pairs of which there is one."""
+    """Take one of the pairs, as a table of one."""
     return Pairs(jax.lax.dynamic_slice_in_dim(pairs.table, number, 1))
 
 
 def _seen_cost(cost: Float[Array, "pairs inputs"], mask: Mask) -> Float[Array, "*rows pairs"]:
-    """Sum of a cost of each input over the observed ones."""
+    """Add a cost of each input over the observed ones."""
     return jnp.sum(cost, 1) if mask is None else mask @ cost.T
 
 
 def field(pairs: Pairs, x: Float[Array, "rows inputs"], mask: Mask) -> Float[Array, "rows pairs"]:
-    """Log-odds of h = 1 given the observed inputs; missing ones are 0 in x.
+    """Compute the log-odds of h = 1 given the observed inputs; missing ones are 0 in x.
 
     In the paper's terms: theta + w . x, and |w_j|^2 / 2 more for each missing input.
     """
@@ -154,7 +152,7 @@ def field(pairs: Pairs, x: Float[Array, "rows inputs"], mask: Mask) -> Float[Arr
 def gains(
     pairs: Pairs, field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask
 ) -> Float[Array, "rows pairs"]:
-    """Log of the density of each pair over that of the Gaussian around 0 with the same variance."""
+    """Compute the log of the density of each pair over that of the Gaussian around 0 with the same variance."""
     own = (x @ pairs.centre.T - _seen_cost(0.5 * pairs.centre**2, mask)) / pairs.variance
     return softplus(field) - softplus(pairs.log_odds) + own
 
@@ -162,7 +160,7 @@ def gains(
 def sums(
     field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask, weight: Float[Array, " rows"]
 ) -> Sums:
-    """The E-step."""
+    """Compute the sums of the E-step."""
     share = jnp.concatenate([jax.nn.sigmoid(field), jnp.ones_like(field[:, :1])], 1) * weight[:, None]
     values = share.T @ jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
     counts = values[:, -1:] * jnp.ones(x.shape[1], x.dtype) if mask is None else share.T @ mask
@@ -170,36 +168,36 @@ def sums(
 
 
 def mean_over(total: Float[Array, "*shape"], rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """A mean over rows, 0 where there are none to speak of."""
-    return jnp.where(rows > EMPTY, total / jnp.maximum(rows, EMPTY), 0.0)
+    """Compute a mean over rows, 0 where there are none to speak of."""
+    return jnp.where(rows > HALF_LEAST_ROWS, total / jnp.maximum(rows, HALF_LEAST_ROWS), 0.0)
 
 
 def m_step(free: bool, pairs: Pairs, of: Sums) -> Pairs:
-    """(3.14) and (3.15); where the centre is free, it is the mean of the other half."""
-    share = jnp.clip(of.members / of.n_rows, EMPTY / of.n_rows, 1 - EMPTY / of.n_rows)
+    """Compute (3.14) and (3.15); where the centre is free, it is the mean of the other half."""
+    share = jnp.clip(of.members / of.n_rows, HALF_LEAST_ROWS / of.n_rows, 1 - HALF_LEAST_ROWS / of.n_rows)
     on = mean_over(of.products, of.seen)
     off = mean_over(of.totals - of.products, of.observed - of.seen) if free else jnp.zeros_like(on)
-    shift = jnp.where(of.seen > EMPTY, on - off, 0.0)
+    shift = jnp.where(of.seen > HALF_LEAST_ROWS, on - off, 0.0)
     return Pairs.of(jnp.log(share) - jnp.log1p(-share), off, shift, pairs.variance)
 
 
 def flipped(
     pair: Pairs, uniform: Float[Array, " rows"], x: Float[Array, "rows inputs"], mask: Mask
 ) -> Float[Array, "rows 1"]:
-    """Coins that show heads with P(h = 1 | x), made of uniform numbers."""
+    """Flip coins that show heads with P(h = 1 | x), made of uniform numbers."""
     return (uniform[:, None] < jax.nn.sigmoid(field(pair, x, mask))).astype(x.dtype)
 
 
 def without(
     pair: Pairs, heads: Float[Array, "rows 1"], x: Float[Array, "rows inputs"], mask: Mask
 ) -> Float[Array, "rows inputs"]:
-    """Structure removal: c is subtracted, and w where the coin shows heads."""
+    """Remove the structure: c is subtracted, and w where the coin shows heads."""
     moved = pair.centre + heads * pair.shift
     return x - (moved if mask is None else mask * moved)
 
 
 def variance_left(pair: Pairs, of: Sums, number: Int[Array, ""], squares: Float[Array, ""]) -> Float[Array, ""]:
-    """Mean square when a pair is removed from rows with a sum of squares, expected over the coins."""
+    """Compute the mean square when a pair is removed from rows with a sum of squares, expected over the coins."""
     c, w = pair.centre[0], pair.shift[0]
     change = c**2 * of.observed - 2 * c * of.totals - 2 * w * of.products[number]
     change = change + w * (2 * c + w) * of.seen[number]
@@ -209,7 +207,7 @@ def variance_left(pair: Pairs, of: Sums, number: Int[Array, ""], squares: Float[
 def as_unit(
     units: Units, faithful: bool, pair: Pairs, mean: Float[Array, " inputs"], bias: Float[Array, " inputs"]
 ) -> tuple[Float[Array, " inputs"], Float[Array, ""], Float[Array, " inputs"]]:
-    """A hidden unit for a pair: its weights, its bias, and what it adds to the input biases.
+    """Turn a pair into a hidden unit: its weights, its bias, and what it adds to the input biases.
 
     Parameters
     ----------
@@ -224,7 +222,9 @@ def as_unit(
     if faithful:
         return w, log_odds - jnp.sum(w * (mean + c + 0.5 * w)), c
     if units.name == "binary":
-        base, off, on = (jnp.arctanh(jnp.clip(m, -EXTREME, EXTREME)) for m in (mean, mean + c, mean + c + w))
+        base, off, on = (
+            jnp.arctanh(jnp.clip(m, -BIT_MOST_MEAN, BIT_MOST_MEAN)) for m in (mean, mean + c, mean + c + w)
+        )
         w, c = 0.5 * (w + on - off), 0.5 * (c + off - base)
     alone = bias + c
     return w, log_odds - jnp.sum(units.log_sum(alone + w) - units.log_sum(alone)), c

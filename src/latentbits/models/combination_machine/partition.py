@@ -41,17 +41,19 @@ from jaxtyping import Array, Float
 
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import BINARY, Machine, Units
+from latentbits.models.combination_machine.tuning import (
+    CPU_OUTER_UNITS,
+    CPU_TABLE_LOG2_FLOATS,
+    GPU_TABLE_UNITS,
+    INPUTS_PER_PRODUCT,
+    REAL_INNER_UNITS,
+)
 
 __all__ = ["exact_log_partition", "exact_moments", "log_partition_on_host", "n_enumerated"]
 
-CACHED = 15, 6  # a CPU's block: log2 of the numbers (states times inputs) in its table, and units that run over it
-FUSED = 10, 10  # inner units in each of the two tables of a GPU's block
-REAL_UNITS = 12, 16  # inner units for real inputs: on a CPU, on a GPU
-GROUP = 128  # inputs in a product of (1 + q) / sqrt 2, which is between 2^-64 and 2^64
-
 
 def n_enumerated(units: Units, n_hidden: int, n_inputs: int) -> int:
-    """log2 of the number of states that an exact sum takes: all of the hidden side, or of the inputs' where smaller.
+    """Return log2 of the number of states that an exact sum takes: of the hidden side, or of the inputs' where smaller.
 
     >>> from latentbits.models.combination_machine.machine import BINARY, REAL
     >>> n_enumerated(BINARY, 30, 12), n_enumerated(REAL, 30, 12)
@@ -61,7 +63,7 @@ def n_enumerated(units: Units, n_hidden: int, n_inputs: int) -> int:
 
 
 def exact_moments(units: Units, machine: Machine, dtype: np.dtype | None = None) -> tuple[Float[Array, ""], Machine]:
-    """log Z (2.2, 2.8) and its gradient: E[h_i x_j], E[h_i] and E[x_j] under the model, as in (3.5)-(3.9).
+    """Compute log Z (2.2, 2.8) and its gradient: E[h_i x_j], E[h_i] and E[x_j] under the model, as in (3.5)-(3.9).
 
     The terms of a binary machine are computed in `dtype` (that of the machine where None); sums of blocks, the far
     cheaper terms of a real machine, and the results are in the dtype of the machine.
@@ -74,12 +76,12 @@ def exact_moments(units: Units, machine: Machine, dtype: np.dtype | None = None)
 
 
 def exact_log_partition(units: Units, machine: Machine, dtype: np.dtype | None = None) -> Float[Array, ""]:
-    """log Z alone, which costs less; its derivative is that of `exact_moments`."""
+    """Compute log Z alone, which costs less; its derivative is that of `exact_moments`."""
     return _log_partition(units, _plain(machine), dtype)
 
 
 def log_partition_on_host(units: Units, machine: Machine) -> float:
-    """log Z of a machine of NumPy arrays, all states at once: where they are few, no program is worth compiling."""
+    """Compute log Z of NumPy arrays, all states at once: where they are few, no program is worth compiling."""
     weights, hidden_bias, input_bias, constant = machine.weights, machine.hidden_bias, machine.input_bias, 0.0
     if _sums_inputs(units, machine):
         weights, hidden_bias, input_bias, constant = _turned_parts(machine)
@@ -105,7 +107,7 @@ _log_partition.defvjp(exact_moments, _backward)
 
 
 def _plain(machine: Machine) -> Machine:
-    """Without what a subclass adds."""
+    """Leave out what a subclass adds."""
     return Machine(machine.weights, machine.hidden_bias, machine.input_bias)
 
 
@@ -115,7 +117,7 @@ def _sums_inputs(units: Units, machine: Machine) -> bool:
 
 
 def _turned(machine: Machine) -> tuple[Machine, Float[Array, ""]]:
-    """The machine whose hidden units are (x + 1) / 2 and whose inputs are 2 h - 1; and log Z less its log Z.
+    """Turn a machine: hidden units are (x + 1) / 2 and inputs 2 h - 1; also return log Z less the turned one's.
 
     From log(1 + exp a) = a / 2 + log 2 cosh(a / 2) for the field a = theta + W x of the product form (2.4).
     """
@@ -124,21 +126,21 @@ def _turned(machine: Machine) -> tuple[Machine, Float[Array, ""]]:
 
 
 def _turned_parts(machine: Machine) -> tuple[Any, Any, Any, Any]:
-    """Weights, hidden biases, input biases and the constant of `_turned`; of NumPy arrays as of JAX's."""
+    """Compute weights, hidden and input biases and the constant of `_turned`; of NumPy arrays as of JAX's."""
     field = machine.hidden_bias - machine.weights.sum(1)  # at x = (-1, ..., -1)
     constant = field.sum() / 2 - machine.input_bias.sum()
     return machine.weights.T, 2 * machine.input_bias + machine.weights.sum(0), field / 2, constant
 
 
 def _turned_back(moments: Machine) -> Machine:
-    """E[h x], E[h], E[x] from E[v s], E[v], E[s] where x = 2 v - 1 and h = (1 + s) / 2."""
+    """Compute E[h x], E[h], E[x] from E[v s], E[v], E[s] where x = 2 v - 1 and h = (1 + s) / 2."""
     v, s = moments.hidden_bias, moments.input_bias
     both = moments.weights.T + v - (1 + s[:, None]) / 2
     return Machine(both, (1 + s) / 2, 2 * v - 1)
 
 
 class _Sums(NamedTuple):
-    """Of exp(g - top) over states: the total, and (where wanted, else nothing) that weighted with h x, h and x."""
+    """Sums of exp(g - top) over states: the total, and (where wanted, else nothing) that weighted with h x, h and x."""
 
     top: Float[Array, ""]
     total: Float[Array, ""]
@@ -151,7 +153,7 @@ Block = Callable[[Float[Array, " inputs"]], _Sums]  # of the inner units, given 
 def _sum_hidden(
     units: Units, machine: Machine, dtype: np.dtype | None, with_moments: bool
 ) -> tuple[Float[Array, ""], Machine]:
-    """log Z and moments (zeros where not wanted) by the sum over hidden states."""
+    """Compute log Z and moments (zeros where not wanted) by the sum over hidden states."""
     machine = _plain(machine)
     with jax.default_matmul_precision("highest"):  # tables of fields rounded to 10 bits would be of no use
         if units.name == BINARY.name:
@@ -164,7 +166,7 @@ def _sum_hidden(
             )
             constant = -n_padding * np.log(2.0)
         else:
-            cpu, gpu = REAL_UNITS
+            cpu, gpu = REAL_INNER_UNITS
             sums = lax.platform_dependent(
                 machine,
                 cpu=partial(_sum_real, n_inner=cpu, with_moments=with_moments),
@@ -180,11 +182,11 @@ def _sum_hidden(
 
 
 def _n_groups(n_inputs: int) -> int:
-    return max(1, -(-n_inputs // GROUP))
+    return max(1, -(-n_inputs // INPUTS_PER_PRODUCT))
 
 
 def _pad(machine: Machine) -> tuple[Machine, int]:
-    """Inputs without weights, each a factor 2 in Z, such that all groups are equally large; and their number."""
+    """Add inputs without weights, each a factor 2 in Z, such that all groups are equally large; return their number."""
     n = machine.weights.shape[1]
     padding = -n % _n_groups(n)
     weights, input_bias = (
@@ -194,7 +196,7 @@ def _pad(machine: Machine) -> tuple[Machine, int]:
 
 
 def _add_up(block: Block, machine: Machine, n_inner: int) -> _Sums:
-    """The sum of a block's sums over the states of the outer units, those from number `n_inner` on."""
+    """Add up a block's sums over the states of the outer units, those from number `n_inner` on."""
     weights, bias, b = machine.weights[n_inner:], machine.hidden_bias[n_inner:], machine.input_bias
     n_outer = weights.shape[0]
     if n_outer == 0:
@@ -229,22 +231,22 @@ def _states(n_units: int, dtype: np.dtype) -> Float[Array, "states units"]:
 
 
 def _inner(machine: Machine, n_inner: int) -> tuple[Float[Array, "inner inputs"], Float[Array, " inner"]]:
-    """Weights and biases of the inner units."""
+    """Take weights and biases of the inner units."""
     return machine.weights[:n_inner], machine.hidden_bias[:n_inner]
 
 
 def _sum_cached(machine: Machine, dtype: np.dtype, with_moments: bool) -> _Sums:
-    """Over blocks that stay in the cache of a CPU."""
+    """Sum over blocks that stay in the cache of a CPU."""
     m, n = machine.weights.shape
-    n_low = min(m, max(5, CACHED[0] - max(1, n - 1).bit_length()))
-    n_inner = min(m, n_low + CACHED[1])
+    n_low = min(m, max(5, CPU_TABLE_LOG2_FLOATS - max(1, n - 1).bit_length()))
+    n_inner = min(m, n_low + CPU_OUTER_UNITS)
     return _add_up(_cached_block(*_inner(machine, n_inner), n_low, dtype, with_moments), machine, n_inner)
 
 
 def _cached_block(
     weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], n_low: int, dtype: np.dtype, with_moments: bool
 ) -> Block:
-    """A table of fields for the lower units, to which those of one state after the other of the higher ones are added.
+    """Sum a block: a table of fields for the lower units, to which each state of the higher ones adds its fields.
 
     States run along the last axis, the one a CPU takes several of at a time.  p tanh is summed over the higher units'
     states where it is, and multiplied with the lower units' states only in the end.
@@ -258,7 +260,7 @@ def _cached_block(
     groups = _n_groups(n), n // _n_groups(n), len(low)
 
     def add(sums: _Sums, high: tuple[Array, Array]) -> tuple[_Sums, _Sums]:
-        """The sums so far for each state of the lower units, and the sums over them now (with another top)."""
+        """Add to the sums so far for each state of the lower units, and to those over them (with another top)."""
         a = high[0][:, None] + low_fields
         size = jnp.abs(a)
         q = jnp.exp(-2 * size)
@@ -297,32 +299,32 @@ def _join(
     high_p: Float[Array, " high"],
     high_x: Float[Array, "high inputs"],
 ) -> Machine:
-    """Sums weighted with h x, h and x from those with 1 and x for each state of the lower and of the higher units."""
+    """Weight sums with h x, h and x, from those with 1 and x for each state of the lower and of the higher units."""
     both = jnp.concatenate([low.T @ low_x, high.T @ high_x])
     return Machine(both, jnp.concatenate([low.T @ low_p, high.T @ high_p]), jnp.sum(high_x, 0))
 
 
 def _factor(q: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """(1 + q) / sqrt 2: a product of many is as far from overflow as from underflow."""
+    """Compute (1 + q) / sqrt 2: a product of many is as far from overflow as from underflow."""
     half = np.sqrt(0.5).astype(q.dtype)
     return half + half * q
 
 
 def _sum_fused(machine: Machine, dtype: np.dtype, with_moments: bool) -> _Sums:
-    """Over blocks of which a GPU stores nothing but P(h)."""
-    n_inner = min(machine.weights.shape[0], sum(FUSED))
+    """Sum over blocks of which a GPU stores nothing but P(h)."""
+    n_inner = min(machine.weights.shape[0], sum(GPU_TABLE_UNITS))
     return _add_up(_fused_block(*_inner(machine, n_inner), dtype, with_moments), machine, n_inner)
 
 
 def _fused_block(
     weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], dtype: np.dtype, with_moments: bool
 ) -> Block:
-    """Two tables of fields, whose sums are taken anew in each of three reductions: over inputs, and over either half.
+    """Sum a block: two tables of fields, added up again in each of three reductions, over inputs and over either half.
 
     E[h_i x_j] for a unit of one half is summed from what is left of p tanh after the sum over the other half.
     """
     wide = weights.dtype
-    n_low = min(FUSED[0], weights.shape[0])
+    n_low = min(GPU_TABLE_UNITS[0], weights.shape[0])
     low, high = _states(n_low, wide), _states(weights.shape[0] - n_low, wide)
     low_fields = (low @ weights[:n_low]).astype(dtype)
     high_fields = high @ weights[n_low:]
@@ -334,7 +336,7 @@ def _fused_block(
         groups = _n_groups(n), n // _n_groups(n)
         size = jnp.abs(a.reshape(-1, 1, *groups) + b.reshape(1, -1, *groups))
         sizes, factors = _reduce_both(size, _factor(jnp.exp(-2 * size)), lax.mul, 3)
-        # the barriers keep XLA from taking the reductions anew, or from storing the terms that two of them share
+        # the barriers keep XLA from taking the reductions again, or from storing the terms that two of them share
         sizes, factors = _barrier(sizes, factors)
         g = jnp.sum(sizes + jnp.log(factors), 2, wide) + high_bias[:, None] + low_bias + n / 2 * np.log(2.0)
         top = jnp.max(g)
@@ -358,7 +360,7 @@ def _barrier(*arrays: Array) -> tuple[Array, ...]:
 def _weighted_means(
     a: Float[Array, "high inputs"], b: Float[Array, "low inputs"], p: Float[Array, "high low"], axis: int
 ) -> tuple[Float[Array, " states"], Float[Array, "states inputs"]]:
-    """Sums of p and of p tanh(a + b) over one axis of p; tanh a = 1 - 2 / (1 + exp 2a)."""
+    """Sum p and p tanh(a + b) over one axis of p; tanh a = 1 - 2 / (1 + exp 2a)."""
     terms = p[:, :, None] / (1 + jnp.exp(2 * (a[:, None, :] + b)))
     below, total = _reduce_both(terms, jnp.broadcast_to(p[:, :, None], terms.shape), lax.add, axis)
     return total[:, 0], total - 2 * below
@@ -367,7 +369,7 @@ def _weighted_means(
 def _reduce_both(
     x: Float[Array, "..."], y: Float[Array, "..."], second: Callable[[Array, Array], Array], axis: int
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """The sum of x and the sum or product of y over an axis, in one reduction.
+    """Sum x, and sum or multiply y, over an axis, in one reduction.
 
     Also where the second is of little use: for a reduction of a single array, XLA's autotuner compiles variants that
     hold whole rows in registers, which takes minutes for arrays as large as these.
@@ -377,13 +379,13 @@ def _reduce_both(
 
 
 def _sum_real(machine: Machine, n_inner: int, with_moments: bool) -> _Sums:
-    """Over blocks for real inputs, less the factor (2 pi)^(n/2)."""
+    """Sum over blocks for real inputs, less the factor (2 pi)^(n/2)."""
     n_inner = min(machine.weights.shape[0], n_inner)
     return _add_up(_real_block(*_inner(machine, n_inner), with_moments), machine, n_inner)
 
 
 def _real_block(weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], with_moments: bool) -> Block:
-    """g(h) = |b|^2 / 2 + h . (theta + W b) + h . W W^T h / 2, and E[h x] = E[h h^T] W + E[h] b."""
+    """Compute g(h) = |b|^2 / 2 + h . (theta + W b) + h . W W^T h / 2, and E[h x] = E[h h^T] W + E[h] b."""
     states = _states(weights.shape[0], weights.dtype)
     quadratic = jnp.sum((states @ weights) ** 2, 1) / 2 + states @ bias
 

@@ -15,14 +15,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import Machine, hidden_field
+from latentbits.models.combination_machine.tuning import FLOATS_PER_PATTERN_BLOCK
 
 __all__ = ["Conditional", "Filled", "by_inputs", "moments_by_inputs", "over_patterns"]
 
-AT_ONCE = 2**10  # numbers that a row may need for a block of patterns
-
 
 class Conditional(eqx.Module):
-    """What the observed inputs say.
+    """Expectations given the observed inputs.
 
     Attributes
     ----------
@@ -77,7 +76,7 @@ class _Total(eqx.Module):
 def by_inputs(
     machine: Machine, x: Float[Array, "rows inputs"], observed: Float[Array, "rows inputs"], most: int
 ) -> Conditional:
-    """Exact, over the patterns of the missing bits; NaN for rows that have more than `most`."""
+    """Sum over the patterns of the missing bits, exactly; NaN for rows that have more than `most`."""
     filled = over_patterns(machine, x, observed, most, with_products=False)
     rows = jnp.arange(x.shape[0])[:, None]
     bits = jnp.clip(filled.bits.T, -1, 1)
@@ -92,7 +91,7 @@ def moments_by_inputs(
     weight: Float[Array, " rows"],
     most: int,
 ) -> tuple[Float[Array, " rows"], Machine]:
-    """Exact, over the patterns of the missing bits, of which no row may have more than `most`."""
+    """Sum over the patterns of the missing bits, exactly; no row may have more than `most`."""
     filled = over_patterns(machine, x, observed, most, with_products=True)
     hidden = weight[:, None] * filled.hidden
     counted = jnp.where(filled.is_hole, weight[:, None], 0).T
@@ -121,7 +120,7 @@ def over_patterns(
     """
     m, d = machine.weights.shape
     most = min(most, d)
-    low = min(most, max(AT_ONCE // max(m, 1), 1).bit_length() - 1)  # holes whose patterns make a block
+    low = min(most, max(FLOATS_PER_PATTERN_BLOCK // max(m, 1), 1).bit_length() - 1)  # holes whose patterns make a block
     place = jnp.argsort(observed, axis=1, stable=True)[:, :most]  # the missing ones first
     is_hole = jnp.take_along_axis(observed, place, axis=1) == 0
     weights = jnp.where(is_hole.T[:, :, None], machine.weights.T[place.T], 0)
@@ -173,6 +172,6 @@ def over_patterns(
 def _softplus_and_sigmoid(
     field: Float[Array, "*shape"],
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """``log(1 + exp f)`` and its derivative from one exponential."""
+    """Compute ``log(1 + exp f)`` and its derivative from one exponential."""
     small = jnp.exp(-jnp.abs(field))
     return jnp.maximum(field, 0) + jnp.log1p(small), jnp.where(field > 0, 1, small) / (1 + small)

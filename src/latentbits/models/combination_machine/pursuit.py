@@ -11,7 +11,7 @@ Binary rows are treated as if they were real: the paper takes the weights over a
 
 Ours, beyond the paper:
 
-- With input biases the unshifted Gaussian has a mean c of its own, so that one unit can tell two groups that lie on
+- With input biases the unshifted Gaussian has a mean c, so that one unit can tell two groups that lie on
   either side of the overall mean.  Rows are counted from the means of the inputs when the pursuit began, and c is
   subtracted from all rows with the unit's structure.
 - Bits vary less than a unit Gaussian, the more so the more structure has been removed: unless ``faithful``, the
@@ -20,7 +20,7 @@ Ours, beyond the paper:
   weights are then differences of natural parameters, larger than the shift of the mean.  In company that is too much,
   the shift itself too little, and unless ``faithful`` a unit gets the average of both, with the bias theta that makes
   it, taken alone, as active as was found.
-- EM climbs from several starts at once, and the best unit is taken; the paper tells of one.  It does not say where EM
+- EM climbs from several starts at once, and the best unit is taken; the paper has one.  It does not say where EM
   begins: here at half of a random row of what is left.
 - Missing inputs: P(h = 1 | x) is that of the observed ones, and (3.14) is taken for each input over the rows that have
   it.
@@ -63,7 +63,6 @@ from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.pairs import (
-    EXTREME,
     Pairs,
     Sums,
     as_unit,
@@ -77,10 +76,10 @@ from latentbits.models.combination_machine.pairs import (
     variance_left,
     without,
 )
+from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, PURSUIT_NATS_PER_PARAMETER, START_ROW_SHARE
 
 __all__ = ["Pursuit", "RowState", "Stats", "stage"]
 
-START = 0.5  # a start is so much of a row
 COUNT, GATHER = -2, -1  # steps before the first EM: rows are counted, and the first starts fetched
 
 
@@ -152,12 +151,12 @@ class Stats(eqx.Module):
 
     @property
     def gain(self) -> Float[Array, " starts"]:
-        """Of every candidate."""
+        """Gain of every candidate."""
         return self.gains.sum(1)[:-1]
 
     @property
     def squares(self) -> Float[Array, ""]:
-        """Their sum."""
+        """Sum of all squares."""
         return self.gains[-1].sum()
 
 
@@ -170,7 +169,7 @@ def _uniform(
     unit: Int[Array, ""],
     high: UInt32[Array, " rows"] | None = None,
 ) -> Float[Array, " rows"]:
-    """The same for a row and a unit whenever it is asked for: a stream flips its coins anew at every pass."""
+    """Draw the same for a row and a unit whenever asked: a stream flips its coins again at every pass."""
 
     def draw(key: Key[Array, ""]) -> Float[Array, ""]:
         return jax.random.uniform(jax.random.fold_in(key, unit), (), jnp.float32)
@@ -186,7 +185,7 @@ def _start_rows(params: Params, shared: Pursuit, batch: Batch) -> RowState:
 def _left(
     units: Units, shared: Pursuit, batch: Batch, row_state: RowState
 ) -> tuple[Float[Array, "rows inputs"], RowState]:
-    """What is left of the rows when all units found so far are removed, 0 where missing."""
+    """Remove all units found so far from the rows; what is missing is 0."""
     mask, pairs = batch.observed, shared.units
     x = 2 * batch.values - 1 if units.name == "binary" else batch.values
     before = (jnp.arange(len(pairs.log_odds)) < row_state.n_flipped).astype(x.dtype)
@@ -205,7 +204,7 @@ def _left(
 
 
 def _e_step(units: Units, shared: Pursuit, batch: Batch, row_state: RowState) -> tuple[Stats, RowState]:
-    """Statistics of all candidates at once."""
+    """Compute statistics of all candidates at once."""
     x, row_state = _left(units, shared, batch, row_state)
     mask, weight, pairs = batch.observed, batch.weight, shared.candidates
     log_odds = field(pairs, x, mask)
@@ -235,8 +234,8 @@ class Search(eqx.Module):
 
 
 def _starts(free: bool, rows: Float[Array, "starts inputs"], variance: Float[Array, ""]) -> Pairs:
-    """Candidates that begin at parts of rows, the other half on the opposite side where its centre is free."""
-    shift, each = START * rows, jnp.zeros(len(rows), rows.dtype)
+    """Make candidates that begin at parts of rows, the other half on the opposite side where its centre is free."""
+    shift, each = START_ROW_SHARE * rows, jnp.zeros(len(rows), rows.dtype)
     centre = -shift if free else jnp.zeros_like(shift)
     return Pairs.of(each, centre, shift - centre, variance + each)
 
@@ -281,19 +280,19 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
         return _e_step(units, shared, batch, row_state)
 
     def gains_of(state: Pursuit, stats: Stats) -> Float[Array, " starts"]:
-        """Of the candidates, over the Gaussian around the mean of what is left, or around 0 without input biases."""
+        """Compute gains over the Gaussian around the mean of what is left, or around 0 without input biases."""
         gain, of = stats.gain, stats.pairs
         around_mean = 0.5 * jnp.sum(of.totals * mean_over(of.totals, of.observed)) / state.variance
         return gain - around_mean if input_bias else gain
 
     def spread(mean_square: Float[Array, ""]) -> Float[Array, ""]:
-        """Variance of the Gaussians; that of real inputs is 1 by definition (2.5)."""
+        """Compute the variance of the Gaussians; that of real inputs is 1 by definition (2.5)."""
         if faithful or units.name == "real":
             return jnp.ones_like(mean_square)
-        return jnp.maximum(mean_square, 1 - EXTREME**2)
+        return jnp.maximum(mean_square, 1 - BIT_MOST_MEAN**2)
 
     def as_found(state: Pursuit, pair: Pairs) -> tuple[Array, Array, Array]:
-        """Weights, bias, and change of the input biases of a unit."""
+        """Turn a pair into the weights, the bias, and the change of the input biases of a unit."""
         bias = state.mean
         if units.name == "binary":
             bias = jnp.arctanh(jnp.clip(bias, -1 + 1e-12, 1 - 1e-12))
@@ -302,7 +301,7 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
     def update(
         search: Search, state: Pursuit, params: Params, shared: Pursuit, stats: Stats, progress: Progress
     ) -> tuple[Pursuit, Params]:
-        """One of four turns: rows are counted, starts fetched, pairs climb by EM, or the best is chosen.
+        """Take one of four turns: rows are counted, starts fetched, pairs climb by EM, or the best is chosen.
 
         What some turns have in common is written, and compiled, once; then each takes what is its own.
         """
@@ -353,7 +352,7 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
         )
 
     def objective(params: Params, shared: Pursuit, stats: Stats) -> Float[Array, ""]:
-        """Gains of the units found, and of the best candidate: no likelihood of the machine."""
+        """Add the gains of the units found, and of the best candidate: no likelihood of the machine."""
         return shared.gains.sum() + jnp.where(shared.step < 0, 0.0, jnp.max(gains_of(shared, stats)))
 
     return _Functions(start, e_step, update, objective)
@@ -367,9 +366,9 @@ def stage(
     n_candidates: int = 8,
     em_steps: int = 4,
     faithful: bool = False,
-    significance: float | None = 1.5,
+    significance: float | None = PURSUIT_NATS_PER_PARAMETER,
 ) -> Schedule:
-    """Projection pursuit as one stage; it begins with the input biases that it is given, and zero weights.
+    """Make a stage of projection pursuit; it begins with the input biases that it is given, and zero weights.
 
     Units that it does not find keep zero weights.
 

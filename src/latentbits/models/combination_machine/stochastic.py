@@ -3,8 +3,8 @@
 The expectations under the machine in (3.5) and (3.6) are those of block Gibbs chains (`chains.py`) that go on from
 update to update while the machine moves slowly (Tieleman 2008).  Two fifths of the chains are tempered, so that the
 others can change modes.  The step size falls to nothing, so that the chains can keep up and the noise is averaged.
-What is learned is the running mean of the machines along the way.  Steps are not centred, as they are where sums are
-exact (`ascent.py`): biases that make up for the weights by the means of chains which lag behind drive the machine away
+Learning returns the running mean of the machines along the way.  Steps are not centred, as they are where sums are
+exact (`batches.py`): biases that make up for the weights by the means of chains which lag behind drive the machine away
 from them, and with a few hundred rows of many columns it never comes back.
 """
 
@@ -24,31 +24,25 @@ from jaxtyping import Array, Float, Int
 from latentbits.core.adam import Adam, direction
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.models.combination_machine import evidence
-from latentbits.models.combination_machine.ascent import (
-    Learned,
-    Pace,
-    Shared,
-    Stats,
-    e_step,
-    gradient,
-    machine_of,
-    takes_ones,
-)
+from latentbits.models.combination_machine.batches import Pace
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
 from latentbits.models.combination_machine.evidence import Prior
-from latentbits.models.combination_machine.machine import Params, Units, log_weight, some
+from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, gradient
+from latentbits.models.combination_machine.machine import Params, Units, log_weight, machine_of, some
+from latentbits.models.combination_machine.rows import takes_ones
+from latentbits.models.combination_machine.tuning import (
+    CHAINS_MOMENTUM,
+    MEAN_MEMORY_SHARE,
+    PRIOR_STEP_SHARE,
+    TEMPERED_LEVELS,
+)
 
 __all__ = ["Persistent", "averaged", "persistent"]
 
-LEVELS = 4  # of tempered chains, each with a tenth of all
-MEMORY = 0.02  # of the updates so far: how far back the running mean reaches
-FOLLOWING = 0.02  # of the prior's way to the one that the rows would choose
-MOMENTUM = 0.5  # of Adam; more would let the machine run away from its chains
-
 
 class Persistent(eqx.Module):
-    """What is carried from update to update.
+    """State that is carried from update to update.
 
     Attributes
     ----------
@@ -76,7 +70,7 @@ class Persistent(eqx.Module):
 
 
 def averaged(params: Params, state: Persistent) -> Params:
-    """What the stage has learned."""
+    """Return the mean machine that the stage has learned."""
     return moved_on_host(params, state.mean)
 
 
@@ -88,11 +82,11 @@ class _Functions(NamedTuple):
 @cache
 def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
     def start(params: Params) -> Persistent:
-        few = max(1, n_chains // (2 + 2 * LEVELS))
-        n_own = max(few, n_chains - LEVELS * few)
-        x = jnp.broadcast_to(params.input_bias, (n_own + LEVELS * few, len(params.input_bias)))
+        few = max(1, n_chains // (2 + 2 * TEMPERED_LEVELS))
+        n_own = max(few, n_chains - TEMPERED_LEVELS * few)
+        x = jnp.broadcast_to(params.input_bias, (n_own + TEMPERED_LEVELS * few, len(params.input_bias)))
         drawn = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
-        warm = drawn[n_own:].reshape(LEVELS, few, -1)
+        warm = drawn[n_own:].reshape(TEMPERED_LEVELS, few, -1)
         machine = bordered(params)
         none = jnp.zeros(())
         chains = drawn[:n_own], warm
@@ -107,18 +101,18 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
         field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
         chains, warm = tempered(units, single, field, progress.key, chains, warm, 1)
         expected = bordered(gibbs_moments(single, chains), 1.0).astype(jnp.float64)
-        # a prior weighs as much as all rows together leave it: in the first epoch nobody knows how many there are
+        # a prior weighs as much as all rows together leave it: in the first epoch their number is not known
         over = progress.iteration > state.epoch
         n_rows = jnp.where(over, state.seen, state.n_rows)
         seen = jnp.where(over, 0, state.seen) + stats.n_learned
         known = evidence.information(units, expected, n_rows)
         old = evidence.now(prior, params.precision)
-        alpha = old + FOLLOWING * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
+        alpha = old + PRIOR_STEP_SHARE * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
         pull = jnp.where(n_rows > 0, alpha / some(n_rows), 0) * jnp.pad(params.weights, [(0, 1), (0, 1)])
         slope = gradient(Shared(shared.log_z, expected), stats, learned) - pull
-        optimiser, change = direction(state.optimiser, slope, MOMENTUM)
+        optimiser, change = direction(state.optimiser, slope, CHAINS_MOMENTUM)
         machine = bordered(params) + pace.step(stats, progress) * change
-        share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
+        share = jnp.maximum(1 / (1 + MEAN_MEMORY_SHARE * progress.step), 1e-3)
         mean = state.mean + share * (machine - state.mean)
         level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
         chains, warm = chains.astype(jnp.float64), warm.astype(jnp.float64)
@@ -130,7 +124,7 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
 
 
 def _prepare(params: Params, state: Persistent | None, progress: Progress | None) -> Shared:
-    """The objective of this stage is how far rows are above the chains, which is 0 for a perfect machine."""
+    """Take the chains' level as log Z: the objective is how far rows are above the chains, 0 for a perfect machine."""
     level = jnp.zeros(()) if state is None else state.level
     return Shared(level, None)
 
@@ -150,7 +144,7 @@ def persistent(
     n_chains: int,
     prior: float | str | None = None,
 ) -> Schedule:
-    """Adam on batches of rows, with the expectations of `n_chains` chains that take a sweep a step.
+    """Make a stage of Adam on batches, with the expectations of `n_chains` chains that take a sweep a step.
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
     """

@@ -21,12 +21,15 @@ from jaxtyping import Array, Float, Int, Key
 from latentbits.core.states import count_sparse_states
 from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
+from latentbits.models.combination_machine.tuning import (
+    OUTSIDE_CHAINS,
+    OUTSIDE_SWEEPS,
+    OUTSIDE_TEMPERATURES,
+    SPARSE_MOST_STATES,
+    STATES_PER_BLOCK,
+)
 
 __all__ = ["Truncated", "few_active", "left_out", "log_terms", "sparse_moments"]
-
-BLOCK = 2**12  # states at a time
-MOST_STATES = 2**24
-N_CHAINS, N_STEPS, N_SWEEPS = 1000, 100, 10
 
 
 class Truncated(NamedTuple):
@@ -49,14 +52,14 @@ class Truncated(NamedTuple):
 
 
 def log_terms(units: Units, machine: Machine, h: Float[Array, "*states hidden"]) -> Float[Array, "*states"]:
-    """Logs of the terms of Z (2.2, 2.8): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
+    """Compute logs of the terms of Z (2.2, 2.8): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
     return h @ machine.hidden_bias + jnp.sum(units.log_sum(input_field(machine, h)), -1)
 
 
 def sparse_moments(
-    units: Units, machine: Machine, max_active: int, key: Key[Array, ""] | None = None, n_chains: int = N_CHAINS
+    units: Units, machine: Machine, max_active: int, key: Key[Array, ""] | None = None, n_chains: int = OUTSIDE_CHAINS
 ) -> Truncated:
-    """Sums over the states with at most `max_active` units on.
+    """Sum over the states with at most `max_active` units on.
 
     Parameters
     ----------
@@ -79,11 +82,11 @@ def sparse_moments(
 
 @cache
 def _active_units(m: int, max_active: int) -> Int[np.ndarray, "states active"]:
-    """Numbers of the active units of each state in the order of `sparse_states`, m where there are fewer."""
+    """List the active units of each state by number, in the order of `sparse_states`, m where there are fewer."""
     if max_active < 0:
         raise ValueError(f"max_active must be at least 0, got {max_active}")
     n_states, width = count_sparse_states(m, max_active), min(max_active, m)
-    if n_states > MOST_STATES:
+    if n_states > SPARSE_MOST_STATES:
         raise ValueError(f"{m} units have {n_states} states with at most {max_active} active, which is too many")
     table = np.full((n_states, width), m, np.int32)
     row = 0
@@ -95,15 +98,15 @@ def _active_units(m: int, max_active: int) -> Int[np.ndarray, "states active"]:
 
 
 def _from_active(active: Int[Array, "states active"], machine: Machine) -> Float[Array, "states hidden"]:
-    """States from the numbers of their active units."""
+    """Make states from the numbers of their active units."""
     m = machine.weights.shape[0]
     return jnp.sum(jax.nn.one_hot(active, m, dtype=machine.weights.dtype), 1)  # m itself is no unit: all zeros
 
 
 def _sum_states(units: Units, machine: Machine, table: Int[Array, "states active"]) -> tuple[Float[Array, ""], Machine]:
-    """Log of the sum of the terms, and moments, over the states of a table of `_active_units`."""
+    """Compute the log of the sum of the terms, and moments, over the states of a table of `_active_units`."""
     n_states = table.shape[0]
-    size = min(n_states, BLOCK)
+    size = min(n_states, STATES_PER_BLOCK)
     n_blocks = -(-n_states // size)
     padding = n_blocks * size - n_states
     blocks = jnp.pad(table, [(0, padding), (0, 0)]).reshape(n_blocks, size, -1)
@@ -130,11 +133,11 @@ def left_out(
     max_active: int,
     log_odds: Float[Array, " hidden"],
     key: Key[Array, ""],
-    n_chains: int = N_CHAINS,
-    n_steps: int = N_STEPS,
-    n_sweeps: int = N_SWEEPS,
+    n_chains: int = OUTSIDE_CHAINS,
+    n_steps: int = OUTSIDE_TEMPERATURES,
+    n_sweeps: int = OUTSIDE_SWEEPS,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Share of Z of the states with more than `max_active` units on, and its standard error.
+    """Estimate the share of Z of the states with more than `max_active` units on, and its standard error.
 
     Weighted draws of the whole machine's hidden states (`_anneal`) are followed for some sweeps.  To the sampling
     variance the square of the heaviest draw's share is added: one like it, on the other side, may not have been seen.
@@ -161,7 +164,7 @@ def left_out(
 
 
 def _log_odds(active: Float[Array, " hidden"]) -> Float[Array, " hidden"]:
-    """Of units that are active so often, seen in 20 rows, and half the time in one more: none is never or always on."""
+    """Compute log-odds of units from 20 rows with these shares and one of halves: none is never or always on."""
     share = (20 * active + 0.5) / 21
     return jnp.log(share) - jnp.log1p(-share)
 
@@ -174,7 +177,7 @@ def _sweep(
     key: Key[Array, ""],
     h: Float[Array, "chains hidden"],
 ) -> Float[Array, "chains hidden"]:
-    """Draws every unit in turn given all others, the inputs summed out, at exp((1 - t) log_odds . h + t g(h)).
+    """Draw every unit in turn given all others, the inputs summed out, at exp((1 - t) log_odds . h + t g(h)).
 
     Well-separated modes of the inputs are no obstacle: with orthogonal weights and real inputs, one sweep forgets all.
     """
@@ -203,7 +206,7 @@ def _anneal(
     n_chains: int,
     n_steps: int,
 ) -> tuple[Float[Array, "chains hidden"], Float[Array, " chains"]]:
-    """Hidden states by annealed importance sampling (Neal 2001) from independent units, and the logs of their weights.
+    """Draw hidden states by annealed importance sampling (Neal 2001) from independent units, with log weights.
 
     The weights' mean is Z divided by the product of ``1 + exp(log_odds)``.
     """
@@ -223,7 +226,7 @@ def _anneal(
 def few_active(
     field: Float[Array, "rows hidden"], max_active: int
 ) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
-    """Log of the sum of exp(h . field) over hidden states with at most `max_active` active units, and E[h] there.
+    """Sum exp(h . field) over hidden states with at most `max_active` active units; return its log and E[h] there.
 
     The sums over states with exactly k active units are the elementary symmetric polynomials of exp(field), which
     take one unit after the other; E[h] is the derivative.

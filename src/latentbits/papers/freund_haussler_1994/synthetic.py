@@ -27,6 +27,7 @@ from latentbits.metrics import log_loss, reconstruction, single_bit_error
 from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import BINARY, Machine
 from latentbits.models.combination_machine.partition import exact_moments
+from latentbits.models.combination_machine.recipes import FREUND
 from latentbits.models.combination_machine.truncation import log_terms
 from latentbits.papers.freund_haussler_1994.targets import TARGETS, Target, draw
 from latentbits.papers.skeleton import Fitted, fitted
@@ -117,16 +118,16 @@ def settings_of(method: str, one: Experiment, rate: float | None = None) -> dict
     gradient from the largest terms of Z (section 3.1).  "default" is what it was when these numbers were kept, with a
     prior that was not yet chosen by the rows.
     """
-    paper: dict[str, Any] = {"input_bias": False, "faithful": True}
-    climb = {**paper, "optimizer": "momentum", "learning_rate": rate}
-    both = {**climb, "max_iter": one.epochs, "learner": "pursuit+gradient"}
+    paper: dict[str, Any] = {"input_bias": False, "recipe": "freund1994"}
+    starts = {"recipe": {**FREUND._asdict(), "pursuit_starts": N_STARTS}}
+    both = {**paper, "learning_rate": rate, "max_iter": one.epochs, "learner": "pursuit+gradient"}
     return {
         "gradient": {**both, "learner": "gradient"},
         "pursuit": {**paper, "learner": "pursuit"},
         "pursuit+short": {**both, "max_iter": one.short},
         "pursuit+gradient": both,
-        "starts": {**paper, "learner": "pursuit", "pursuit_starts": N_STARTS},
-        "starts+gradient": {**both, "pursuit_starts": N_STARTS},
+        "starts": {**paper, "learner": "pursuit", **starts},
+        "starts+gradient": {**both, **starts},
         "largest": {**both, "max_terms": N_TERMS},
         "default": {"weight_prior": 3.0},
     }[method]

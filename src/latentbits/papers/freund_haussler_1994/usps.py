@@ -16,6 +16,7 @@ from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.metrics import log_loss, reconstruction, single_bit_error
 from latentbits.models.combination_machine import equations
+from latentbits.models.combination_machine.recipes import FREUND
 from latentbits.models.mixture.starts import split_sizes
 from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import fitted
@@ -140,13 +141,14 @@ def model_of(method: str, n_units: int, seed: int) -> Any:
         return BernoulliMixture(n_units, init="split", random_state=seed)
     if method == "default":
         return CombinationMachine(n_units, weight_prior=3.0, random_state=seed)
-    paper: dict[str, Any] = {"input_bias": False, "faithful": True}
-    settings = {"pursuit": paper, "pursuit, 8 starts": {**paper, "pursuit_starts": 8}, "pursuit, ours": {}}[method]
+    paper: dict[str, Any] = {"input_bias": False, "recipe": "freund1994"}
+    starts = {**paper, "recipe": {**FREUND._asdict(), "pursuit_starts": 8}}
+    settings = {"pursuit": paper, "pursuit, 8 starts": starts, "pursuit, ours": {}}[method]
     return CombinationMachine(n_units, learner="pursuit", random_state=seed, **settings, **NO_LOG_Z)
 
 
 # neither of the two measures asks for log Z, which a pursuit leaves unused
-NO_LOG_Z: dict[str, Any] = {"annealing_chains": 2, "annealing_steps": 1}
+NO_LOG_Z: dict[str, Any] = {"annealing": (2, 1)}
 
 
 def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
@@ -294,7 +296,7 @@ def likelihoods(train: np.ndarray, test: np.ndarray, n_units: int, summed: int, 
     found = {}
     for size in (summed, n_units):
         machine = CombinationMachine(size, input_bias=False, weight_prior=None, random_state=seed)
-        machine.set_params(annealing_chains=CHAINS, annealing_steps=STEPS)
+        machine.set_params(annealing=(CHAINS, STEPS))
         pursuit = fitted(model_of("pursuit", size, seed), train).model.estimate_log_partition(CHAINS, STEPS, seed)
         models = {
             "machine": fitted(machine, train).model,

@@ -17,6 +17,8 @@ import { showInspector } from "./row/inspector.js";
 import { showWorst } from "./row/worst.js";
 import { showHeat } from "./table/heat.js";
 
+/** @import {Arrays} from "./page/arrays.js" */
+
 /** Light or dark as the system says, until the reader says otherwise. */
 function startTheme() {
   const button = part("theme");
@@ -37,7 +39,7 @@ function startTheme() {
 async function start() {
   startTheme();
   const head = JSON.parse(part("page")?.textContent ?? "{}");
-  /** @type {import("./page/arrays.js").Arrays} */
+  /** @type {Arrays} */
   const arrays = {};
   const texts = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("script.array"));
   await Promise.all(

@@ -5,6 +5,10 @@ import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "../page/
 import { rowLabel, rowName, rowTitle, rowValues } from "../page/rows.js";
 import { strengthsOf } from "./network.js";
 
+/** @import {Arrays, TypedArrayOf} from "../page/arrays.js" */
+/** @import {BarOptions, Kind} from "../page/images.js" */
+/** @import {State} from "../page/state.js" */
+
 const MOST_NAMES = 8; // in a list, before "more"
 const MOST_DRIVEN = 4; // causes below that a card of a higher layer names
 const BINS = 28; // of the rows' places along a trait
@@ -12,8 +16,8 @@ const BINS = 28; // of the rows' places along a trait
 /**
  * @typedef {object} Page
  * @property {any} head
- * @property {import("../page/arrays.js").Arrays} arrays
- * @property {import("../page/state.js").State} state
+ * @property {Arrays} arrays
+ * @property {State} state
  * @property {Float32Array} means of the columns
  *
  * @typedef {object} LayerView a layer as its cards need it
@@ -26,10 +30,10 @@ const BINS = 28; // of the rows' places along a trait
  * @property {string[]} meanings what each goes with; "" where nothing is known to
  * @property {string} kind of its weights
  * @property {string[]} below names of what its weights are on
- * @property {import("../page/arrays.js").TypedArrayOf} weights
- * @property {import("../page/arrays.js").TypedArrayOf} active
- * @property {import("../page/arrays.js").TypedArrayOf} examples
- * @property {import("../page/arrays.js").TypedArrayOf | undefined} projected
+ * @property {TypedArrayOf} weights
+ * @property {TypedArrayOf} active
+ * @property {TypedArrayOf} examples
+ * @property {TypedArrayOf | undefined} projected
  * @property {number} scale the largest size of the weights as they are shown
  * @property {(cause: number) => Float32Array} shown weights as they are shown
  */
@@ -37,8 +41,7 @@ const BINS = 28; // of the rows' places along a trait
 /**
  * @param {any} gallery of the page's head
  * @param {number} number of the layer, from 0
- * @param {Page} page
- * @returns {LayerView}
+ * @param {Page} page @returns {LayerView}
  */
 export function layerView(gallery, number, page) {
   const layer = gallery.layers[number];
@@ -67,11 +70,7 @@ export function layerView(gallery, number, page) {
 
 /**
  * The parts of a card; it is filled when it comes into view.
- *
- * @param {LayerView} layer
- * @param {number} cause
- * @param {Page} page
- * @returns {HTMLElement[]}
+ * @param {LayerView} layer @param {number} cause @param {Page} page @returns {HTMLElement[]}
  */
 export function cardParts(layer, cause, page) {
   const usage = layer.usage[cause];
@@ -97,11 +96,7 @@ export function cardParts(layer, cause, page) {
   return parts;
 }
 
-/**
- * @param {LayerView} layer
- * @param {number} cause
- * @param {Page} page
- */
+/** @param {LayerView} layer @param {number} cause @param {Page} page */
 function* weightParts(layer, cause, page) {
   const shape = page.head.table.image_shape;
   const name = layer.names[cause];
@@ -119,7 +114,7 @@ function* weightParts(layer, cause, page) {
   }
   const shown = layer.shown(cause);
   if (shape) {
-    const kind = /** @type {import("../page/images.js").Kind} */ (layer.kind);
+    const kind = /** @type {Kind} */ (layer.kind);
     yield imageOf(shown, shape, { kind, scale: layer.scale, label: `Weights of ${name}` });
     return;
   }
@@ -129,11 +124,7 @@ function* weightParts(layer, cause, page) {
 
 /**
  * Names with the largest weights first; where there are `others` to compare with, those that differ most.
- *
- * @param {Float32Array} values
- * @param {string[]} names
- * @param {import("../page/images.js").BarOptions} options
- * @param {Float32Array} [others]
+ * @param {Float32Array} values @param {string[]} names @param {BarOptions} options @param {Float32Array} [others]
  */
 export function namedBars(values, names, options, others) {
   const order = bySize(others ? values.map((value, j) => value - others[j]) : values);
@@ -143,9 +134,7 @@ export function namedBars(values, names, options, others) {
 
 /**
  * The causes below that it turns on most surely.
- *
- * @param {LayerView} layer
- * @param {number} cause
+ * @param {LayerView} layer @param {number} cause
  */
 function drives(layer, cause) {
   const shown = layer.shown(cause);
@@ -173,9 +162,7 @@ export function usageLine(usage) {
 
 /**
  * How sure a cause is.
- *
- * @param {number} found
- * @param {number} rounds
+ * @param {number} found @param {number} rounds
  */
 export function againLine(found, rounds) {
   const fits = rounds === 1 ? "a fit to a part of the rows" : `fits to ${rounds} parts of the rows`;
@@ -194,30 +181,21 @@ export function percent(share) {
 
 /**
  * Rows in which a cause is more likely on than off, ascending.
- *
- * @param {import("../page/arrays.js").TypedArrayOf} active
- * @param {number} cause
- * @returns {number[]}
+ * @param {TypedArrayOf} active @param {number} cause @returns {number[]}
  */
 export function rowsWithIt(active, cause) {
   const [n, m] = active.shape;
   return Array.from({ length: n }, (_, row) => row).filter((row) => active.data[row * m + cause] > 0.5);
 }
 
-/**
- * @param {number} on rows with P above a half
- * @param {number} n rows looked at
- */
+/** @param {number} on rows with P above a half @param {number} n rows looked at */
 export function onWords(on, n) {
   return `P > ½ in ${on === 0 ? "none of the" : `${on.toLocaleString("en")} of`} ${n.toLocaleString("en")} rows looked at`;
 }
 
 /**
  * Rows whose click picks them.
- *
- * @param {string} title
- * @param {number[]} rows
- * @param {Page} page
+ * @param {string} title @param {number[]} rows @param {Page} page
  * @param {number[]} [counted] rows whose labels are counted
  * @param {string} [end] of the title
  */
@@ -251,7 +229,6 @@ export function exampleRows(title, rows, page, counted = rows, end = "") {
 
 /**
  * How often each label occurs, the most frequent first: "9 republican, 3 democrat".
- *
  * @param {string[]} labels "" for none
  */
 export function labelCounts(labels) {
@@ -264,21 +241,14 @@ export function labelCounts(labels) {
     .join(", ");
 }
 
-/**
- * @param {LayerView} layer
- * @param {number} cause
- * @returns {number[]}
- */
+/** @param {LayerView} layer @param {number} cause @returns {number[]} */
 function strongest(layer, cause) {
   return [...rowOf(layer.examples, cause)];
 }
 
 /**
  * The rows in which a column of `active` is least, the least first.
- *
- * @param {import("../page/arrays.js").TypedArrayOf} active
- * @param {number} column
- * @param {number} most
+ * @param {TypedArrayOf} active @param {number} column @param {number} most
  */
 export function lowest(active, column, most) {
   const [n, m] = active.shape;
@@ -290,11 +260,7 @@ export function lowest(active, column, most) {
 
 /**
  * Show in a filled card how active the cause is in the picked row.
- *
- * @param {HTMLElement} card
- * @param {LayerView} layer
- * @param {number} cause
- * @param {Page} page
+ * @param {HTMLElement} card @param {LayerView} layer @param {number} cause @param {Page} page
  */
 export function markPicked(card, layer, cause, page) {
   const { head, arrays, state } = page;
@@ -314,9 +280,7 @@ export function markPicked(card, layer, cause, page) {
 
 /**
  * Where the rows are along a trait, and the picked one among them.
- *
- * @param {LayerView} layer
- * @param {number} cause
+ * @param {LayerView} layer @param {number} cause
  * @param {number} value of the picked row, NaN for none
  */
 function spreadOf(layer, cause, value) {
@@ -347,9 +311,7 @@ function spreadOf(layer, cause, value) {
 
 /**
  * How many numbers fall into each of equal bins.
- *
- * @param {Float32Array} values
- * @param {number} bins
+ * @param {Float32Array} values @param {number} bins
  */
 export function histogram(values, bins) {
   const [low, high] = /** @type {[number, number]} */ (extentOf(values, "real"));

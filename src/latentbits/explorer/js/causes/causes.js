@@ -8,14 +8,15 @@ import { cardParts, layerView, markPicked } from "./cards.js";
 import { showExplanation } from "./explanation.js";
 import { showTrees } from "./trees.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Kind} from "../page/images.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {LayerView, Page} from "./cards.js" */
+
 const MANY = 24; // cards that scroll in a box of their own
 const MOST_SQUARES = 12_000; // of a Hinton diagram
 
-/**
- * @param {any} head of the page
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head of the page @param {Arrays} arrays @param {State} state */
 export function showCauses(head, arrays, state) {
   const place = part("causes");
   if (!place) return;
@@ -71,7 +72,6 @@ export function showCauses(head, arrays, state) {
 /**
  * Galleries in the order of the comparison, those of models that are not in it last; after them all those that have a
  * note, as of fits that had not converged.
- *
  * @param {any[]} galleries
  * @param {any[]} models the best first
  */
@@ -85,10 +85,7 @@ export function bestFirst(galleries, models) {
 
 /**
  * Where a key leads from tab i of n; null for other keys.
- *
- * @param {string} key
- * @param {number} i
- * @param {number} n
+ * @param {string} key @param {number} i @param {number} n
  */
 export function nextTab(key, i, n) {
   if (key === "ArrowRight" || key === "ArrowDown") return (i + 1) % n;
@@ -98,8 +95,7 @@ export function nextTab(key, i, n) {
 }
 
 /**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {any} head @param {Arrays} arrays
  * @returns {Float32Array} of the columns, over the rows looked at closely that are not missing
  */
 function columnMeans(head, arrays) {
@@ -118,11 +114,7 @@ function columnMeans(head, arrays) {
   });
 }
 
-/**
- * @param {HTMLElement} panel
- * @param {any} gallery
- * @param {import("./cards.js").Page} page
- */
+/** @param {HTMLElement} panel @param {any} gallery @param {Page} page */
 function fillGallery(panel, gallery, page) {
   const layers = gallery.layers.map((/** @type {any} */ _, /** @type {number} */ i) => layerView(gallery, i, page));
   if (gallery.note) panel.append(make("p", { class: "warning", text: gallery.note }));
@@ -152,9 +144,7 @@ function fillGallery(panel, gallery, page) {
 
 /**
  * Whether a model tells by which states of all its causes together it explains a row.
- *
- * @param {any} gallery
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {any} gallery @param {Arrays} arrays
  */
 function explainsRows(gallery, arrays) {
   return gallery.layers.every((/** @type {any} */ layer) => arrays[`${layer.arrays}.states`] !== undefined);
@@ -162,9 +152,7 @@ function explainsRows(gallery, arrays) {
 
 /**
  * What the colours or bars mean.
- *
- * @param {string} kind
- * @param {any} head
+ * @param {string} kind @param {any} head
  */
 function scaleWords(kind, head) {
   const images = head.table.image_shape !== null;
@@ -177,11 +165,7 @@ function scaleWords(kind, head) {
 
 /**
  * A layer: its controls, and its cards or its Hinton diagram.
- *
- * @param {any} gallery
- * @param {import("./cards.js").LayerView} layer
- * @param {import("./cards.js").Page} page
- * @param {boolean} titled
+ * @param {any} gallery @param {LayerView} layer @param {Page} page @param {boolean} titled
  */
 function layerSection(gallery, layer, page, titled) {
   const n = layer.names.length;
@@ -210,11 +194,7 @@ function layerSection(gallery, layer, page, titled) {
 
 /**
  * A click on the name of a cause marks its card, and another lets it go.
- *
- * @param {HTMLElement[]} cards
- * @param {any} gallery
- * @param {import("./cards.js").LayerView} layer
- * @param {import("../page/state.js").State} state
+ * @param {HTMLElement[]} cards @param {any} gallery @param {LayerView} layer @param {State} state
  */
 function markChosen(cards, gallery, layer, state) {
   const name = (/** @type {number} */ cause) => `${layer.number}:${cause}`;
@@ -236,7 +216,6 @@ function markChosen(cards, gallery, layer, state) {
 
 /**
  * The order of causes: by number, or those that are on most often first.
- *
  * @param {string} by "usage" or "number"
  * @param {Array<number | null>} usage
  */
@@ -256,11 +235,7 @@ function sorter(arrange) {
   return make("label", { class: "sorter" }, [make("span", { text: "Order by " }), choice]);
 }
 
-/**
- * @param {import("./cards.js").LayerView} layer
- * @param {HTMLElement} grid
- * @param {HTMLElement} diagram
- */
+/** @param {LayerView} layer @param {HTMLElement} grid @param {HTMLElement} diagram */
 function hintonSwitch(layer, grid, diagram) {
   const toggle = make("button", { type: "button", class: "small", "aria-pressed": "false", text: "Hinton diagram" });
   toggle.title = "All weights at once: squares with the area of their size and the colour of their sign";
@@ -280,10 +255,7 @@ function hintonSwitch(layer, grid, diagram) {
 
 /**
  * Cards are filled when they come near the window, or are printed.
- *
- * @param {HTMLElement[]} cards
- * @param {import("./cards.js").LayerView} layer
- * @param {import("./cards.js").Page} page
+ * @param {HTMLElement[]} cards @param {LayerView} layer @param {Page} page
  */
 function fillWhenSeen(cards, layer, page) {
   const filled = new Set();
@@ -315,12 +287,7 @@ function fillWhenSeen(cards, layer, page) {
   });
 }
 
-/**
- * @param {any} gallery
- * @param {import("./cards.js").LayerView} layer
- * @param {import("./cards.js").Page} page
- * @param {HTMLElement} diagram
- */
+/** @param {any} gallery @param {LayerView} layer @param {Page} page @param {HTMLElement} diagram */
 function layerDownloads(gallery, layer, page, diagram) {
   const { head } = page;
   const name = (/** @type {string} */ end) => fileName(head.table.source, gallery.name, layer.title, end);
@@ -346,9 +313,7 @@ function layerDownloads(gallery, layer, page, diagram) {
 
 /**
  * A line a cause: its usage and its weights, as the model has them.
- *
- * @param {import("./cards.js").LayerView} layer
- * @returns {Array<Array<string | number | null>>}
+ * @param {LayerView} layer @returns {Array<Array<string | number | null>>}
  */
 export function weightRows(layer) {
   const d = layer.below.length;
@@ -360,9 +325,7 @@ export function weightRows(layer) {
 
 /**
  * All pictures of a layer on one sheet, a pixel apart.
- *
- * @param {import("./cards.js").LayerView} layer
- * @param {[number, number]} shape
+ * @param {LayerView} layer @param {[number, number]} shape
  */
 function sheetOf(layer, shape) {
   const across = Math.ceil(Math.sqrt(layer.names.length));
@@ -372,7 +335,7 @@ function sheetOf(layer, shape) {
   layer.names.forEach((_, cause) => {
     const d = shape[0] * shape[1];
     const projected = layer.projected?.data.subarray(cause * d, (cause + 1) * d);
-    const kind = /** @type {import("../page/images.js").Kind} */ (projected ? "probability" : layer.kind);
+    const kind = /** @type {Kind} */ (projected ? "probability" : layer.kind);
     const values = /** @type {Float32Array} */ (projected ?? layer.shown(cause));
     const picture = imageOf(values, shape, { kind, scale: layer.scale });
     const [x, y] = [1 + (cause % across) * (shape[1] + 1), 1 + Math.floor(cause / across) * (shape[0] + 1)];

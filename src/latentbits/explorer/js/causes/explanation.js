@@ -5,12 +5,17 @@ import { barList, imageOf, shortNumber } from "../page/images.js";
 import { rowTitle, rowValues } from "../page/rows.js";
 import { explainRow } from "./network.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Kind} from "../page/images.js" */
+/** @import {LayerView, Page} from "./cards.js" */
+/** @import {Explanation, NetworkLayer, Share} from "./network.js" */
+
 const MOST_EXPLAINED = 8;
 
 /**
  * @param {any} gallery
- * @param {import("./cards.js").LayerView[]} layers the lowest first
- * @param {import("./cards.js").Page} page
+ * @param {LayerView[]} layers the lowest first
+ * @param {Page} page
  * @returns {HTMLElement} that follows the picked row; before one is picked, it shows an example
  */
 export function showExplanation(gallery, layers, page) {
@@ -33,12 +38,7 @@ export function showExplanation(gallery, layers, page) {
 
 /**
  * The network as `explainRow` takes it, with the states of a row.
- *
- * @param {any} gallery
- * @param {import("./cards.js").LayerView[]} layers
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {number} row
- * @returns {import("./network.js").NetworkLayer[]}
+ * @param {any} gallery @param {LayerView[]} layers @param {Arrays} arrays @param {number} row @returns {NetworkLayer[]}
  */
 export function networkLayers(gallery, layers, arrays, row) {
   return layers.map((layer, i) => {
@@ -53,12 +53,7 @@ export function networkLayers(gallery, layers, arrays, row) {
   });
 }
 
-/**
- * @param {import("./network.js").Explanation} found
- * @param {import("./cards.js").LayerView[]} layers
- * @param {import("./cards.js").Page} page
- * @param {number} row
- */
+/** @param {Explanation} found @param {LayerView[]} layers @param {Page} page @param {number} row */
 function explanationParts(found, layers, page, row) {
   const { head, arrays } = page;
   const shape = head.table.image_shape;
@@ -88,10 +83,7 @@ function explanationParts(found, layers, page, row) {
 
 /**
  * What no cause explains better than chance.
- *
- * @param {import("./network.js").Explanation} found
- * @param {string[]} columns
- * @param {[number, number] | null} shape
+ * @param {Explanation} found @param {string[]} columns @param {[number, number] | null} shape
  */
 function leftOver(found, columns, shape) {
   const title = found.unexplained.length ? "not explained" : "nothing is left unexplained";
@@ -101,21 +93,12 @@ function leftOver(found, columns, shape) {
   return pictured(values, shape, "probability", title);
 }
 
-/**
- * @param {Float32Array} values
- * @param {[number, number]} shape
- * @param {import("../page/images.js").Kind} kind
- * @param {string} caption
- */
+/** @param {Float32Array} values @param {[number, number]} shape @param {Kind} kind @param {string} caption */
 function pictured(values, shape, kind, caption) {
   return make("figure", {}, [imageOf(values, shape, { kind, label: caption }), make("figcaption", { text: caption })]);
 }
 
-/**
- * @param {string} title
- * @param {import("./network.js").Share[]} shares
- * @param {string[]} names
- */
+/** @param {string} title @param {Share[]} shares @param {string[]} names */
 function unitBlock(title, shares, names) {
   const items = shares.map(({ child, share }) => ({ name: names[child], value: share }));
   const list = items.length ? [barList(items, { scale: 1, most: MOST_EXPLAINED, label: title })] : [];

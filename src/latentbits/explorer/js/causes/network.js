@@ -22,7 +22,6 @@ const LEAST_SHARE = 0.1;
 /**
  * A unit with causal input u is on if one of Poisson(u) events happens to it; w / u of them come from a cause with
  * weight w.
- *
  * @param {NetworkLayer[]} layers the lowest first
  * @param {ArrayLike<number>} row bits, NaN for missing
  * @returns {Explanation}
@@ -62,11 +61,7 @@ export function explainRow(layers, row) {
   return { causes, unexplained };
 }
 
-/**
- * @param {ArrayLike<number>} shares
- * @param {number} least
- * @returns {Share[]} the largest first
- */
+/** @param {ArrayLike<number>} shares @param {number} least @returns {Share[]} the largest first */
 function ranked(shares, least) {
   return Array.from(shares, (share, child) => ({ child, share }))
     .filter((one) => one.share >= least)
@@ -75,7 +70,6 @@ function ranked(shares, least) {
 
 /**
  * How surely a cause with this weight, were it the only one, turns its child on.
- *
  * @param {ArrayLike<number>} weights
  */
 export function strengthsOf(weights) {

@@ -7,6 +7,10 @@ import { exampleRows, namedBars, onWords, percent, usageLine, weightText } from 
 import { bitsText, edgeBetween, inCommon, neighboursOf, nextColumn, treePlaces, treeSvg } from "./treedrawing.js";
 import { beliefs, chances, downward, mostProbable, treesOf } from "./treesums.js";
 
+/** @import {Page} from "./cards.js" */
+/** @import {Drawn} from "./treedrawing.js" */
+/** @import {Beliefs, TreeModel} from "./treesums.js" */
+
 const UNLIKELY = 0.1; // P(bit | all others) below which it is marked
 const RARE = 0.005; // share below which a state has no card
 const MOST_WORK = 4e7; // products for the examples of states
@@ -15,16 +19,12 @@ const MOST_EXAMPLES = 6;
 /**
  * @typedef {object} TreeView
  * @property {any} tree of the page's head
- * @property {import("./treesums.js").TreeModel | null} model null where the page has no states
+ * @property {TreeModel | null} model null where the page has no states
  * @property {Float32Array} means P(bit = 1) of every column
  * @property {Float64Array} shares (d, k) of the states
  */
 
-/**
- * @param {any} gallery
- * @param {import("./cards.js").Page} page
- * @returns {HTMLElement}
- */
+/** @param {any} gallery @param {Page} page @returns {HTMLElement} */
 export function showTrees(gallery, page) {
   const { head, state } = page;
   const views = gallery.trees.map((/** @type {any} */ tree) => treeView(tree, page));
@@ -69,11 +69,7 @@ export function showTrees(gallery, page) {
   ]);
 }
 
-/**
- * @param {any} tree
- * @param {import("./cards.js").Page} page
- * @returns {TreeView}
- */
+/** @param {any} tree @param {Page} page @returns {TreeView} */
 function treeView(tree, page) {
   if (!tree.arrays) return { tree, model: null, means: page.means, shares: new Float64Array(0) };
   const [transitions, emissions] = ["transitions", "emissions"].map((name) => page.arrays[`${tree.arrays}.${name}`]);
@@ -91,7 +87,6 @@ function treeView(tree, page) {
 
 /**
  * The column that has the most in common with all its neighbours.
- *
  * @param {any} tree
  */
 export function busiest(tree) {
@@ -102,10 +97,7 @@ export function busiest(tree) {
   return total.indexOf(Math.max(...total));
 }
 
-/**
- * @param {string[]} columns
- * @param {(column: number) => void} onchoose
- */
+/** @param {string[]} columns @param {(column: number) => void} onchoose */
 function columnChooser(columns, onchoose) {
   const options = columns.map((name, j) => make("option", { value: j, text: name }));
   const choice = /** @type {HTMLSelectElement} */ (
@@ -114,10 +106,7 @@ function columnChooser(columns, onchoose) {
   return choice;
 }
 
-/**
- * @param {any[]} trees
- * @param {(tree: number) => void} onchoose
- */
+/** @param {any[]} trees @param {(tree: number) => void} onchoose */
 function treeChooser(trees, onchoose) {
   const options = trees.map((tree, m) =>
     make("option", { value: m, text: `${m + 1}, of ${percent(tree.share)} of rows` }),
@@ -134,18 +123,14 @@ function treeChooser(trees, onchoose) {
  * @typedef {object} RowIn what a tree says of a row
  * @property {number} row
  * @property {Float32Array} values
- * @property {import("./treesums.js").Beliefs} beliefs
+ * @property {Beliefs} beliefs
  * @property {Array<{state: number, share: number}>} states the most probable of each column
  * @property {number[]} trees P(tree | row)
  * @property {number[]} odd columns whose bits the others make unlikely, the most unlikely first
  */
 
 /**
- * @param {TreeView[]} views
- * @param {number} which
- * @param {number | null} row
- * @param {import("./cards.js").Page} page
- * @returns {RowIn | null}
+ * @param {TreeView[]} views @param {number} which @param {number | null} row @param {Page} page @returns {RowIn | null}
  */
 function rowIn(views, which, row, page) {
   const models = views.flatMap(({ model }) => (model ? [model] : []));
@@ -160,11 +145,7 @@ function rowIn(views, which, row, page) {
   return { row, values, beliefs: found, states: mostProbable(models[which], found.states), trees, odd };
 }
 
-/**
- * @param {TreeView} view
- * @param {RowIn | null} found
- * @param {import("./cards.js").Page} page
- */
+/** @param {TreeView} view @param {RowIn | null} found @param {Page} page */
 function legendWords(view, found, page) {
   const { tree } = view;
   const { head, arrays } = page;
@@ -193,9 +174,7 @@ function legendWords(view, found, page) {
 // --- the drawing ---
 
 /**
- * @param {HTMLElement} place
- * @param {TreeView[]} views
- * @param {import("./cards.js").Page} page
+ * @param {HTMLElement} place @param {TreeView[]} views @param {Page} page
  * @param {(column: number, follow: boolean) => void} onchoose
  */
 function treeDrawing(place, views, page, onchoose) {
@@ -274,10 +253,7 @@ function treeDrawing(place, views, page, onchoose) {
 
 /**
  * The number that a column is filled by.
- *
- * @param {TreeView} view
- * @param {RowIn | null} found
- * @param {number} j
+ * @param {TreeView} view @param {RowIn | null} found @param {number} j
  */
 function fillOf(view, found, j) {
   const { model } = view;
@@ -286,12 +262,7 @@ function fillOf(view, found, j) {
   return model.emissions[j * model.k + found.states[j].state];
 }
 
-/**
- * @param {TreeView} view
- * @param {RowIn | null} found
- * @param {string[]} names
- * @param {number} j
- */
+/** @param {TreeView} view @param {RowIn | null} found @param {string[]} names @param {number} j */
 function nodeWords(view, found, names, j) {
   const parent = view.tree.parents[j];
   const words = [names[j], parent < 0 ? "the root" : `hangs from ${names[parent]}`];
@@ -302,10 +273,7 @@ function nodeWords(view, found, names, j) {
 
 /**
  * What a row is in at a column: "1, state 3 (0.92)".
- *
- * @param {TreeView} view
- * @param {RowIn} found
- * @param {number} j
+ * @param {TreeView} view @param {RowIn} found @param {number} j
  */
 function stateWords(view, found, j) {
   const missing = Number.isNaN(found.values[j]);
@@ -316,10 +284,7 @@ function stateWords(view, found, j) {
 
 /**
  * The same, and how probable all other bits make it.
- *
- * @param {TreeView} view
- * @param {RowIn} found
- * @param {number} j
+ * @param {TreeView} view @param {RowIn} found @param {number} j
  */
 function bitWords(view, found, j) {
   const unlike = found.beliefs.unlike[j];
@@ -329,10 +294,7 @@ function bitWords(view, found, j) {
 
 /**
  * A name over the drawing, above its column where there is room.
- *
- * @param {import("./treedrawing.js").Drawn} drawn
- * @param {string} name
- * @param {number} j
+ * @param {Drawn} drawn @param {string} name @param {number} j
  */
 function nameAt(drawn, name, j) {
   const place = drawn.x[j] / drawn.width;
@@ -344,19 +306,13 @@ function nameAt(drawn, name, j) {
 
 // --- the chosen column ---
 
-/**
- * @param {TreeView} view
- * @param {number} t
- */
+/** @param {TreeView} view @param {number} t */
 function stateName(view, t) {
   return view.tree.hidden ? `state ${t + 1}` : `bit ${t}`;
 }
 
 /**
- * @param {TreeView} view
- * @param {number} j
- * @param {RowIn | null} found
- * @param {import("./cards.js").Page} page
+ * @param {TreeView} view @param {number} j @param {RowIn | null} found @param {Page} page
  * @param {(column: number) => void} onpick
  */
 function sideParts(view, j, found, page, onpick) {
@@ -394,21 +350,14 @@ function sideParts(view, j, found, page, onpick) {
   return parts;
 }
 
-/**
- * @param {any} tree
- * @param {number} edge
- */
+/** @param {any} tree @param {number} edge */
 function againNote(tree, edge) {
   return tree.found_again ? `· ${tree.found_again[edge]}/${tree.n_rounds}` : "";
 }
 
 /**
  * A card for each state of a column: how common it is, and what columns do in it.
- *
- * @param {TreeView} view
- * @param {number} j
- * @param {RowIn | null} found
- * @param {import("./cards.js").Page} page
+ * @param {TreeView} view @param {number} j @param {RowIn | null} found @param {Page} page
  */
 function stateCards(view, j, found, page) {
   const { head } = page;
@@ -454,20 +403,13 @@ function stateCards(view, j, found, page) {
   ];
 }
 
-/**
- * @param {string} name
- * @param {number} chance
- */
+/** @param {string} name @param {number} chance */
 function chanceLine(name, chance) {
   return barList([{ name, value: chance }], { scale: 1, format: weightText, label: `P(bit = 1) of ${name}` });
 }
 
 /**
- * @param {TreeView} view
- * @param {Float32Array} expected
- * @param {string[]} names
- * @param {number} j
- * @param {string} label
+ * @param {TreeView} view @param {Float32Array} expected @param {string[]} names @param {number} j @param {string} label
  */
 function othersThen(view, expected, names, j, label) {
   const kept = names.map((_, i) => i).filter((i) => i !== j);
@@ -487,10 +429,7 @@ const lookedAtOnce = new WeakMap();
 
 /**
  * P(state | row) of the first rows, as many as can be had in no time.
- *
- * @param {TreeView} view
- * @param {import("./cards.js").Page} page
- * @returns {Looked | null}
+ * @param {TreeView} view @param {Page} page @returns {Looked | null}
  */
 function lookedAt(view, page) {
   const { model } = view;
@@ -510,10 +449,9 @@ function lookedAt(view, page) {
 
 /**
  * Rows that are most surely in a state.
- *
  * @param {Looked} looked
  * @param {number} place of the state among all of all columns
- * @param {import("./cards.js").Page} page
+ * @param {Page} page
  */
 function examplesOf(looked, place, page) {
   const [n, m] = looked.shape;
@@ -524,12 +462,7 @@ function examplesOf(looked, place, page) {
   return exampleRows(onWords(inIt.length, n), best, page, inIt, few);
 }
 
-/**
- * @param {any} gallery
- * @param {{tree: number}} now
- * @param {HTMLElement} picture
- * @param {any} head
- */
+/** @param {any} gallery @param {{tree: number}} now @param {HTMLElement} picture @param {any} head */
 function treeDownloads(gallery, now, picture, head) {
   const name = (/** @type {string} */ end) => fileName(head.table.source, gallery.name, "tree", end);
   const svg = () => /** @type {SVGElement} */ (picture.querySelector("svg"));
@@ -542,10 +475,7 @@ function treeDownloads(gallery, now, picture, head) {
 
 /**
  * A line an edge, those with the most in common first.
- *
- * @param {any} tree
- * @param {string[]} names
- * @returns {Array<Array<string | number | null>>}
+ * @param {any} tree @param {string[]} names @returns {Array<Array<string | number | null>>}
  */
 export function edgeRows(tree, names) {
   const edges = [...tree.parents.keys()].filter((j) => tree.parents[j] >= 0);

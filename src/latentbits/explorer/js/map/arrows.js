@@ -2,6 +2,10 @@
 import { shortened } from "../page/cells.js";
 import { notForNames } from "./lines.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Box} from "./lines.js" */
+/** @import {View} from "./view.js" */
+
 /**
  * @typedef {object} Arrow
  * @property {number} column
@@ -9,7 +13,7 @@ import { notForNames } from "./lines.js";
  * @property {number[]} to
  * @property {string} text
  * @property {number} reach
- * @property {{x: number, y: number, align: CanvasTextAlign, box: import("./lines.js").Box}} label
+ * @property {{x: number, y: number, align: CanvasTextAlign, box: Box}} label
  */
 
 const MOST_ARROWS = 12;
@@ -26,10 +30,8 @@ export const ARROW_FONT = "600 12px system-ui, sans-serif";
 
 /**
  * How much a column changes between one unit of a trait on either side of the middle.
- *
  * @param {number} weight on the trait
- * @param {number} bias
- * @param {boolean} real
+ * @param {number} bias @param {boolean} real
  * @param {number} sd of a real column
  * @returns {number} of a bit the difference of P(bit = 1); of a real column that of its mean, in standard deviations
  */
@@ -41,11 +43,8 @@ export function reachOf(weight, bias, real, sd) {
 
 /**
  * The columns that change most along their own direction, most first.
- *
  * @param {ArrayLike<number>} weights (2, d)
- * @param {ArrayLike<number>} bias
- * @param {boolean} real
- * @param {ArrayLike<number>} sds
+ * @param {ArrayLike<number>} bias @param {boolean} real @param {ArrayLike<number>} sds
  * @returns {Array<{column: number, reach: number, towards: number[]}>}
  */
 export function strongestColumns(weights, bias, real, sds) {
@@ -61,10 +60,7 @@ export function strongestColumns(weights, bias, real, sds) {
 
 /**
  * Arrows whose names have room, the strongest first.
- *
- * @param {import("./view.js").View} view
- * @param {ReturnType<typeof strongestColumns>} strongest
- * @param {string[]} names
+ * @param {View} view @param {ReturnType<typeof strongestColumns>} strongest @param {string[]} names
  * @param {(text: string) => number} widthOf a text, in pixels
  * @returns {Arrow[]}
  */
@@ -90,7 +86,6 @@ export function layOutArrows(view, strongest, names, widthOf) {
 
 /**
  * A name beyond the tip of its arrow, or a little above or below that.
- *
  * @param {number[]} tip
  * @param {number[]} towards a unit step, in pixels
  * @param {number} width of the name
@@ -110,11 +105,7 @@ function labelsAt([across, down], towards, width, most) {
   });
 }
 
-/**
- * @param {import("./lines.js").Box} box
- * @param {import("./view.js").View} view
- * @param {import("./lines.js").Box[]} taken
- */
+/** @param {Box} box @param {View} view @param {Box[]} taken */
 function fits(box, view, taken) {
   const inside = box.left >= 2 && box.top >= 2 && box.right <= view.width - 2 && box.bottom <= view.height - 2;
   return (
@@ -124,7 +115,6 @@ function fits(box, view, taken) {
 
 /**
  * The lines of a head, in pixels.
- *
  * @param {Arrow} arrow
  * @returns {number[][]} three corners, the tip in the middle
  */
@@ -141,8 +131,7 @@ export function arrowHead({ from, to }) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context
- * @param {Arrow[]} arrows
+ * @param {CanvasRenderingContext2D} context @param {Arrow[]} arrows
  * @param {{ink: string, paper: string, accent: string}} colours
  * @param {number | null} marked column whose arrow stands out
  */
@@ -182,11 +171,9 @@ export function drawArrows(context, arrows, colours, marked) {
 
 /**
  * The arrow whose name or tip is under the cursor.
- *
  * @param {Arrow[]} arrows
  * @param {number} x pixels
- * @param {number} y
- * @returns {Arrow | null}
+ * @param {number} y @returns {Arrow | null}
  */
 export function arrowAt(arrows, x, y) {
   const over = arrows.find(({ label: { box }, to }) => {
@@ -198,9 +185,7 @@ export function arrowAt(arrows, x, y) {
 
 /**
  * What an arrow tells.
- *
- * @param {Arrow} arrow
- * @param {import("../page/cells.js").Rows} rows
+ * @param {Arrow} arrow @param {Rows} rows
  * @param {ArrayLike<number>} weights (2, d)
  * @param {ArrayLike<number>} bias
  * @returns {string[]} lines

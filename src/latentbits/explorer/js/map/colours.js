@@ -2,6 +2,9 @@
 import { bitAt } from "../page/arrays.js";
 import { between, rgbOf } from "../page/images.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Ground} from "./grounds.js" */
+
 /** @typedef {{name: string, colour: string, count: number}} Level */
 /**
  * @typedef {object} Ramp
@@ -34,7 +37,6 @@ const HOLE = { light: "#e69f00", dark: "#efb02e" };
 
 /**
  * Which kinds have a colour of their own: all while there are twelve; of more, the twelve commonest, in their order.
- *
  * @param {ArrayLike<number>} counts of each kind
  * @returns {number[]}
  */
@@ -45,7 +47,6 @@ export function commonest(counts) {
 
 /**
  * A colour of the scale, from little (blue) to much (red).
- *
  * @param {number} t from 0 to 1
  */
 export function rampColour(t) {
@@ -55,23 +56,14 @@ export function rampColour(t) {
 
 /**
  * The colours of all rows for a choice of State, "label:0", "bit:3", "cost" or "none"; the legend counts those on the map.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {string} choice
- * @param {boolean} dark
- * @param {import("./grounds.js").Ground} ground
- * @returns {Colouring}
+ * @param {Rows} rows @param {string} choice @param {boolean} dark @param {Ground} ground @returns {Colouring}
  */
 export function colouringOf(rows, choice, dark, ground) {
   const whole = ofAll(rows, choice, dark, ground.cost);
   return ground.rows ? countedOn(whole, ground.rows) : whole;
 }
 
-/**
- * @param {Colouring} colouring of all rows
- * @param {Uint32Array} rows that count
- * @returns {Colouring}
- */
+/** @param {Colouring} colouring of all rows @param {Uint32Array} rows that count @returns {Colouring} */
 export function countedOn(colouring, rows) {
   const { codes, colours, levels, ramp } = colouring;
   const counts = countsOf(
@@ -85,13 +77,7 @@ export function countedOn(colouring, rows) {
   };
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {string} choice
- * @param {boolean} dark
- * @param {Float32Array} cost
- * @returns {Colouring}
- */
+/** @param {Rows} rows @param {string} choice @param {boolean} dark @param {Float32Array} cost @returns {Colouring} */
 function ofAll(rows, choice, dark, cost) {
   const [kind, which] = choice.split(":");
   const shade = dark ? "dark" : "light";
@@ -115,12 +101,7 @@ function ofAll(rows, choice, dark, cost) {
   };
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {number} which
- * @param {boolean} dark
- * @returns {Colouring}
- */
+/** @param {Rows} rows @param {number} which @param {boolean} dark @returns {Colouring} */
 function byLabel(rows, which, dark) {
   const { name, levels, numeric } = rows.table.labels[which];
   const given = rows.arrays[`labels.${which}`].data;
@@ -146,12 +127,7 @@ function byLabel(rows, which, dark) {
   return levelled(name, codes, [...colours, UNKNOWN[shade]], [...names, "not known"], countsOf(codes, unknown + 1));
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {number} column
- * @param {"light" | "dark"} shade
- * @returns {Colouring}
- */
+/** @param {Rows} rows @param {number} column @param {"light" | "dark"} shade @returns {Colouring} */
 function byBit(rows, column, shade) {
   const codes = new Uint16Array(rows.n);
   for (let i = 0; i < rows.n; i++) codes[i] = rows.isMissing(i, column) ? 2 : bitAt(rows.values, i, column);
@@ -161,13 +137,8 @@ function byBit(rows, column, shade) {
 
 /**
  * The last level is left out where no row is of it.
- *
- * @param {string} title
- * @param {Uint16Array} codes
- * @param {string[]} colours
- * @param {string[]} names
- * @param {Uint32Array} counts
- * @returns {Colouring}
+ * @param {string} title @param {Uint16Array} codes @param {string[]} colours @param {string[]} names
+ * @param {Uint32Array} counts @returns {Colouring}
  */
 function levelled(title, codes, colours, names, counts) {
   const levels = names.map((name, k) => ({ name, colour: colours[k], count: counts[k] }));
@@ -177,11 +148,9 @@ function levelled(title, codes, colours, names, counts) {
 
 /**
  * A scale between the 1st and the 99th of a hundred, lest one odd row take all colours.
- *
  * @param {string} title
  * @param {Float32Array} values NaN where there is none: grey
- * @param {boolean} dark
- * @returns {Colouring}
+ * @param {boolean} dark @returns {Colouring}
  */
 function byNumber(title, values, dark) {
   const sorted = values.filter((value) => !Number.isNaN(value)).sort();
@@ -198,10 +167,7 @@ function byNumber(title, values, dark) {
   return { title, codes, colours: [...colours, dark ? UNKNOWN.dark : UNKNOWN.light], levels: [], ramp };
 }
 
-/**
- * @param {Uint16Array} codes
- * @param {number} most
- */
+/** @param {Uint16Array} codes @param {number} most */
 function countsOf(codes, most) {
   const counts = new Uint32Array(most);
   for (const code of codes) counts[code]++;

@@ -5,13 +5,13 @@ import { barOf, drawImage, shortNumber } from "../page/images.js";
 import { groundOf } from "./grounds.js";
 import { decodeAt } from "./maths.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+
 const MOST_BARS = 14;
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Arrays} arrays @param {State} state */
 export function showDecode(head, arrays, state) {
   const element = part("decode");
   if (!element || !head.map) return;
@@ -40,12 +40,7 @@ function signed(value) {
   return value.toFixed(2).replace("-", "−");
 }
 
-/**
- * @param {HTMLElement} element
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @returns {(means: Float64Array) => void}
- */
+/** @param {HTMLElement} element @param {any} head @param {Rows} rows @returns {(means: Float64Array) => void} */
 function decodedImage(element, head, rows) {
   const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "decoded" }));
   const said = make("p", { class: "note" });
@@ -77,11 +72,7 @@ function decodedImage(element, head, rows) {
   };
 }
 
-/**
- * @param {HTMLElement} element
- * @param {import("../page/cells.js").Rows} rows
- * @returns {(means: Float64Array) => void}
- */
+/** @param {HTMLElement} element @param {Rows} rows @returns {(means: Float64Array) => void} */
 function decodedBars(element, rows) {
   const { means: overall, sds } = rows.overall();
   const select = /** @type {HTMLSelectElement} */ (
@@ -138,11 +129,7 @@ function decodedBars(element, rows) {
 
 /**
  * Give a bar of `barOf` another length.
- *
- * @param {HTMLElement} bar
- * @param {number} share
- * @param {number} other
- * @param {boolean} fromMiddle
+ * @param {HTMLElement} bar @param {number} share @param {number} other @param {boolean} fromMiddle
  */
 function setBar(bar, share, other, fromMiddle) {
   const fresh = barOf(share, fromMiddle, other);

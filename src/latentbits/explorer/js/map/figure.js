@@ -11,16 +11,19 @@ import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
 import { Points } from "./points.js";
 import { View } from "./view.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Look, State} from "../page/state.js" */
+/** @import {Arrow} from "./arrows.js" */
+/** @import {Ground} from "./grounds.js" */
+/** @import {DrawnLine} from "./lines.js" */
+/** @import {Place} from "./maths.js" */
+
 const SWIFT = 12; // milliseconds: a slower picture is stretched while it moves, and drawn when it rests
 const REST = 120; // milliseconds without a move
 
 export class MapFigure {
-  /**
-   * @param {HTMLElement} frame
-   * @param {import("../page/cells.js").Rows} rows
-   * @param {import("../page/arrays.js").Arrays} arrays
-   * @param {import("../page/state.js").State} state
-   */
+  /** @param {HTMLElement} frame @param {Rows} rows @param {Arrays} arrays @param {State} state */
   constructor(frame, rows, arrays, state) {
     this.frame = frame;
     this.rows = rows;
@@ -47,14 +50,14 @@ export class MapFigure {
     this.rest = 0;
     this.due = 0;
     this.dueBelow = false;
-    /** @type {import("./lines.js").DrawnLine[] | null} */
+    /** @type {DrawnLine[] | null} */
     this.lines = null;
     /** @type {ReturnType<typeof strongestColumns> | null} */
     this.strongest = null; // columns, found when arrows are first drawn
-    /** @type {import("./arrows.js").Arrow[] | null} */
+    /** @type {Arrow[] | null} */
     this.arrows = null;
     this.ratio = 1;
-    /** @type {import("../page/state.js").Look | null} */
+    /** @type {Look | null} */
     this.look = null; // what the state knows of the view
     frame.append(this.below, this.above);
     this.fitted = false;
@@ -103,8 +106,7 @@ export class MapFigure {
 
   /**
    * Another map, all of it.
-   *
-   * @param {import("./grounds.js").Ground} ground
+   * @param {Ground} ground
    */
   standOn(ground) {
     this.ground = ground;
@@ -174,7 +176,6 @@ export class MapFigure {
 
   /**
    * Draw before the next frame.
-   *
    * @param {boolean} below the points, too
    */
   request(below) {
@@ -218,8 +219,7 @@ export class MapFigure {
 
   /**
    * Columns as arrows, where the reader wants them so.
-   *
-   * @returns {import("./arrows.js").Arrow[]}
+   * @returns {Arrow[]}
    */
   laidOutArrows() {
     if (this.state.choices.columns !== "arrows") return [];
@@ -234,15 +234,12 @@ export class MapFigure {
     return this.arrows;
   }
 
-  /**
-   * @param {number} x pixels
-   * @param {number} y
-   */
+  /** @param {number} x pixels @param {number} y */
   arrowAt(x, y) {
     return arrowAt(this.laidOutArrows(), x, y);
   }
 
-  /** @returns {import("./lines.js").DrawnLine[]} */
+  /** @returns {DrawnLine[]} */
   laidOut() {
     if (!this.lines) {
       const context = this.above.getContext("2d");
@@ -261,7 +258,6 @@ export class MapFigure {
 
   /**
    * The names of the rows farthest out, of those that are seen; of rows at one place, one.
-   *
    * @param {(text: string) => number} widthOf a text in NAME_FONT, in pixels
    */
   names(widthOf) {
@@ -291,7 +287,6 @@ export class MapFigure {
 
   /**
    * Lines, ellipses, rings: all that lies over the points.
-   *
    * @param {CanvasRenderingContext2D} context
    */
   drawMarks(context) {
@@ -319,10 +314,7 @@ export class MapFigure {
 
   /**
    * One and two standard deviations of what the row says of its place.
-   *
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} row
-   * @param {{ink: string}} colours
+   * @param {CanvasRenderingContext2D} context @param {number} row @param {{ink: string}} colours
    */
   drawEllipses(context, row, colours) {
     const [xx, yy, xy] = [0, 1, 2].map((k) => this.ground.covariances[3 * row + k]);
@@ -343,9 +335,7 @@ export class MapFigure {
   }
 
   /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} row
-   * @param {string} letter
+   * @param {CanvasRenderingContext2D} context @param {number} row @param {string} letter
    * @param {{ink: string, paper: string, accent: string}} colours
    */
   drawRing(context, row, letter, colours) {
@@ -371,11 +361,7 @@ export class MapFigure {
     context.fillText(letter, x + 7, y - 5);
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {import("./maths.js").Place} place
-   * @param {{ink: string}} colours
-   */
+  /** @param {CanvasRenderingContext2D} context @param {Place} place @param {{ink: string}} colours */
   drawCross(context, place, colours) {
     const [x, y] = [this.view.across(place.x), this.view.down(place.y)];
     context.strokeStyle = colours.ink;
@@ -388,10 +374,7 @@ export class MapFigure {
     context.stroke();
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {{accent: string}} colours
-   */
+  /** @param {CanvasRenderingContext2D} context @param {{accent: string}} colours */
   drawLasso(context, colours) {
     context.beginPath();
     for (let i = 0; i < this.lasso.length; i += 2) context.lineTo(this.lasso[i], this.lasso[i + 1]);
@@ -420,7 +403,6 @@ export class MapFigure {
 
   /**
    * A row that is on the map, or null.
-   *
    * @param {number | null} row
    */
   onIt(row) {
@@ -434,9 +416,7 @@ export class MapFigure {
 
   /**
    * The first row that is seen at the place nearest to a pixel, or null; and how many are there.
-   *
-   * @param {number} x
-   * @param {number} y
+   * @param {number} x @param {number} y
    * @param {number} reach pixels
    */
   rowAt(x, y, reach) {

@@ -1,5 +1,9 @@
 /** What the rows are drawn on: the one map of all rows, or one of several, on which some of them are. */
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Choices, State} from "../page/state.js" */
+/** @import {Gaussian} from "../row/posterior.js" */
+
 /**
  * @typedef {object} Ground
  * @property {number | null} number of the map, from 0; null for the map of all rows
@@ -21,9 +25,7 @@ const groundsOfPages = new WeakMap();
 
 /**
  * A map of the page; made once.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {any} head @param {Arrays} arrays
  * @param {number | null} number from 0; null for the map of all rows
  * @returns {Ground}
  */
@@ -35,11 +37,7 @@ export function groundOf(head, arrays, number) {
   return ground;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @returns {Ground}
- */
+/** @param {any} head @param {Arrays} arrays @returns {Ground} */
 function ofAllRows(head, arrays) {
   return {
     number: null,
@@ -57,12 +55,7 @@ function ofAllRows(head, arrays) {
   };
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {number} number
- * @returns {Ground}
- */
+/** @param {any} head @param {Arrays} arrays @param {number} number @returns {Ground} */
 function oneOfSeveral(head, arrays, number) {
   const d = head.table.columns.length;
   const homes = arrays["maps.home"].data;
@@ -86,9 +79,7 @@ function oneOfSeveral(head, arrays, number) {
 
 /**
  * Whether a row is on a map.
- *
- * @param {Ground} ground
- * @param {number} row
+ * @param {Ground} ground @param {number} row
  */
 export function isOn({ homes, number }, row) {
   return homes === null || homes[row] === number;
@@ -96,11 +87,7 @@ export function isOn({ homes, number }, row) {
 
 /**
  * The map that tells of a row: its own of several, where the reader has stepped into one of these, else that of all rows.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- * @param {number} row
+ * @param {any} head @param {Arrays} arrays @param {State} state @param {number} row
  */
 export function homeOf(head, arrays, state, row) {
   return groundOf(head, arrays, state.choices.map === null ? null : arrays["maps.home"].data[row]);
@@ -108,10 +95,7 @@ export function homeOf(head, arrays, state, row) {
 
 /**
  * Where the page says a row is.
- *
- * @param {Ground} ground
- * @param {number} row
- * @returns {import("../row/posterior.js").Gaussian}
+ * @param {Ground} ground @param {number} row @returns {Gaussian}
  */
 export function startOn(ground, row) {
   return {
@@ -122,9 +106,7 @@ export function startOn(ground, row) {
 
 /**
  * What changes as the reader steps into a map, or back (null): the place, the lasso and the lines are of the map before.
- *
- * @param {Ground} ground
- * @returns {Partial<import("../page/state.js").Choices>}
+ * @param {Ground} ground @returns {Partial<Choices>}
  */
 export function steppedOnto({ number, lines }) {
   return { map: number, lines, lasso: [], place: null, hovered: null, view: null };

@@ -2,6 +2,9 @@
 import { make } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 
+/** @import {Label, Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+
 const MOST_COLUMNS = 8;
 const MOST_LEVELS = 6;
 
@@ -15,10 +18,7 @@ const MOST_LEVELS = 6;
 
 /**
  * Columns by how much a selection differs from the rest, most first.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} selected
- * @returns {Difference[]}
+ * @param {Rows} rows @param {Uint32Array} selected @returns {Difference[]}
  */
 export function differences(rows, selected) {
   const { sds } = rows.overall();
@@ -34,12 +34,7 @@ export function differences(rows, selected) {
   return found.sort((a, b) => Math.abs(b.by) - Math.abs(a.by) || a.column - b.column);
 }
 
-/**
- * @param {HTMLElement} element
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- */
+/** @param {HTMLElement} element @param {any} head @param {Rows} rows @param {State} state */
 export function showSelection(element, head, rows, state) {
   const show = () => {
     const { selected } = state.choices;
@@ -61,13 +56,9 @@ export function showSelection(element, head, rows, state) {
   state.on(["selected"], show);
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} selected
- */
+/** @param {any} head @param {Rows} rows @param {Uint32Array} selected */
 function kindsOf(head, rows, selected) {
-  return head.table.labels.map((/** @type {import("../page/cells.js").Label} */ label, /** @type {number} */ k) => {
+  return head.table.labels.map((/** @type {Label} */ label, /** @type {number} */ k) => {
     const codes = rows.arrays[`labels.${k}`].data;
     if (label.numeric) return make("p", { text: `${label.name}: ${meansOf(codes, selected)}` });
     const counts = new Map();
@@ -86,9 +77,7 @@ function kindsOf(head, rows, selected) {
 
 /**
  * The mean of numbers that are known, of a selection and of the rest, in words.
- *
- * @param {ArrayLike<number>} numbers
- * @param {Uint32Array} selected
+ * @param {ArrayLike<number>} numbers @param {Uint32Array} selected
  */
 export function meansOf(numbers, selected) {
   const chosen = new Set(selected);
@@ -106,10 +95,7 @@ export function meansOf(numbers, selected) {
 
 /**
  * The mean of the selection, of the rest, and what the one has more than the other.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Difference[]} found
- * @param {[number, number]} shape
+ * @param {Rows} rows @param {Difference[]} found @param {[number, number]} shape
  */
 function differenceImages(rows, found, shape) {
   const [inside, outside, by] = [0, 0, 0].map(() => new Float32Array(rows.d).fill(Number.NaN));
@@ -131,10 +117,7 @@ function differenceImages(rows, found, shape) {
   );
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {Difference[]} found
- */
+/** @param {Rows} rows @param {Difference[]} found */
 function differenceTable(rows, found) {
   if (found.length === 0)
     return make("p", { class: "note", text: "These are all rows: there is no rest to compare with." });

@@ -4,12 +4,12 @@ import { make } from "../page/dom.js";
 import { shortNumber } from "../page/images.js";
 import { rampColour } from "./colours.js";
 
+/** @import {Colouring, Level, Ramp} from "./colours.js" */
+/** @import {MapFigure} from "./figure.js" */
+
 const IN_ORDER = 10; // levels
 
-/**
- * @param {HTMLElement} element
- * @param {import("./figure.js").MapFigure} figure
- */
+/** @param {HTMLElement} element @param {MapFigure} figure */
 export function showLegend(element, figure) {
   const { title, levels, ramp } = figure.colouring;
   element.replaceChildren();
@@ -35,12 +35,7 @@ export function showLegend(element, figure) {
   }
 }
 
-/**
- * @param {import("./colours.js").Level} level
- * @param {number} code
- * @param {import("./figure.js").MapFigure} figure
- * @param {() => void} again
- */
+/** @param {Level} level @param {number} code @param {MapFigure} figure @param {() => void} again */
 function levelButton(level, code, figure, again) {
   const swatch = make("span", { class: "swatch" });
   swatch.style.background = level.colour;
@@ -77,7 +72,7 @@ function levelButton(level, code, figure, again) {
   return button;
 }
 
-/** @param {import("./colours.js").Ramp} ramp */
+/** @param {Ramp} ramp */
 function rampLegend(ramp) {
   const bar = make("span", { class: "ramp", "aria-hidden": "true" });
   const stops = Array.from({ length: 9 }, (_, k) => rampColour(k / 8));
@@ -96,10 +91,7 @@ function greyOnes(unknown) {
 
 /**
  * Words of the legend, one after the other, as many in a line as fit.
- *
- * @param {import("./colours.js").Colouring} colouring
- * @param {number} width
- * @param {(text: string) => number} widthOf
+ * @param {Colouring} colouring @param {number} width @param {(text: string) => number} widthOf
  */
 export function legendEntries(colouring, width, widthOf) {
   const { title, levels, ramp, colours } = colouring;

@@ -2,6 +2,8 @@
 import { shortened } from "../page/cells.js";
 import { clippedLine } from "./maths.js";
 
+/** @import {View} from "./view.js" */
+
 /**
  * @typedef {{left: number, top: number, right: number, bottom: number}} Box in pixels
  * @typedef {object} DrawnLine
@@ -17,9 +19,7 @@ const LINE_HEIGHT = 14;
 const PLACES = [0.04, 0.96, 0.08, 0.92, 0.13, 0.87, 0.18, 0.82, 0.24, 0.76, 0.3, 0.7, 0.38, 0.62, 0.5];
 
 /**
- * @param {import("./view.js").View} view
- * @param {number[]} columns
- * @param {string[]} names
+ * @param {View} view @param {number[]} columns @param {string[]} names
  * @param {ArrayLike<number>} weights (2, d)
  * @param {ArrayLike<number>} bias
  * @param {(text: string) => number} widthOf a text, in pixels
@@ -45,9 +45,7 @@ export function layOutLines(view, columns, names, weights, bias, widthOf) {
 
 /**
  * Where no name should stand: on the numbers of the axes and on the buttons.
- *
- * @param {import("./view.js").View} view
- * @returns {Box[]}
+ * @param {View} view @returns {Box[]}
  */
 export function notForNames(view) {
   return [
@@ -59,12 +57,9 @@ export function notForNames(view) {
 
 /**
  * Where along its line a name is least in the way: inside the window, over no other name, over few other lines.
- *
  * @param {{ends: number[], towards: number[]}} line
  * @param {number} width of the name
- * @param {import("./view.js").View} view
- * @param {Box[]} taken
- * @param {Array<{ends: number[], towards: number[]}>} all
+ * @param {View} view @param {Box[]} taken @param {Array<{ends: number[], towards: number[]}>} all
  * @returns {DrawnLine["label"]}
  */
 function bestLabel(line, width, view, taken, all) {
@@ -87,9 +82,7 @@ function bestLabel(line, width, view, taken, all) {
 
 /**
  * Whether corners of a box lie on both sides of a line.
- *
- * @param {Box} box
- * @param {{ends: number[], towards: number[]}} line
+ * @param {Box} box @param {{ends: number[], towards: number[]}} line
  */
 function isCrossed({ left, top, right, bottom }, { ends, towards }) {
   const sides = [left, right].flatMap((x) =>
@@ -100,9 +93,7 @@ function isCrossed({ left, top, right, bottom }, { ends, towards }) {
 
 /**
  * The area that two boxes share.
- *
- * @param {Box} a
- * @param {Box} b
+ * @param {Box} a @param {Box} b
  */
 function overlap(a, b) {
   const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
@@ -112,9 +103,7 @@ function overlap(a, b) {
 
 /**
  * Lines with short strokes on the side where the bit is more likely 1 than 0.
- *
- * @param {CanvasRenderingContext2D} context
- * @param {DrawnLine[]} lines
+ * @param {CanvasRenderingContext2D} context @param {DrawnLine[]} lines
  * @param {{ink: string, paper: string, accent: string}} colours
  * @param {number | null} marked column whose line stands out
  */
@@ -155,7 +144,6 @@ export const LABEL_FONT = "600 12px system-ui, sans-serif";
 
 /**
  * Points every 14 pixels along a line.
- *
  * @param {number[]} ends
  */
 export function strokesAlong([x1, y1, x2, y2]) {

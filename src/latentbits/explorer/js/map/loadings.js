@@ -5,16 +5,17 @@ import { imageOf, shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
 import { reachOf } from "./arrows.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Strips} from "../page/strips.js" */
+
 const FIRST_LOADINGS = 15;
 const MOST_LOADINGS = 200;
 const TIMES = 1.96; // standard errors on either side of an interval that holds 95 of 100
 
 /** @typedef {{column: number, weights: number[], errors: number[] | null}} Loading */
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- */
+/** @param {any} head @param {Arrays} arrays */
 export function showLoadings(head, arrays) {
   const place = part("loadings");
   if (!place || !head.map) return;
@@ -26,11 +27,7 @@ export function showLoadings(head, arrays) {
   if (head.map.meanings.length) part("meanings-picture")?.append(meaningsFigure(head));
 }
 
-/**
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {number} d
- * @returns {Loading[]} one a column
- */
+/** @param {Arrays} arrays @param {number} d @returns {Loading[]} one a column */
 export function loadingsOf(arrays, d) {
   const [weights, errors] = [arrays["map.weights"].data, arrays["map.errors"]?.data];
   return Array.from({ length: d }, (_, column) => ({
@@ -40,10 +37,7 @@ export function loadingsOf(arrays, d) {
   }));
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {any} head @param {Rows} rows */
 function aboutLoadings(head, rows) {
   const what = rows.real
     ? "How much the mean of a column grows with one unit of a trait."
@@ -55,22 +49,14 @@ function aboutLoadings(head, rows) {
   return `${what} Whiskers are 95 % intervals, ${sure}: where they hold 0 (grey), the column need not change along the axis.`;
 }
 
-/**
- * @param {number} value
- * @param {number | undefined} error
- */
+/** @param {number} value @param {number | undefined} error */
 export function intervalOf(value, error) {
   return error !== undefined && Number.isFinite(error)
     ? { low: value - TIMES * error, high: value + TIMES * error }
     : {};
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
- * @param {Loading[]} all
- */
+/** @param {any} head @param {Arrays} arrays @param {Rows} rows @param {Loading[]} all */
 function loadingStrips(head, arrays, rows, all) {
   const orders = loadingOrders(arrays, rows);
   const select = /** @type {HTMLSelectElement} */ (
@@ -107,8 +93,7 @@ function loadingStrips(head, arrays, rows, all) {
 }
 
 /**
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
+ * @param {Arrays} arrays @param {Rows} rows
  * @returns {Array<[string, (column: number) => number]>} what comes first, and by how much
  */
 function loadingOrders(arrays, rows) {
@@ -124,13 +109,7 @@ function loadingOrders(arrays, rows) {
   ];
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {Loading[]} shown
- * @param {Loading[]} all
- * @returns {import("../page/strips.js").Strips}
- */
+/** @param {any} head @param {Rows} rows @param {Loading[]} shown @param {Loading[]} all @returns {Strips} */
 function stripsOf(head, rows, shown, all) {
   const panels = [0, 1].map((k) => ({
     title: `trait ${k + 1}`,
@@ -169,9 +148,7 @@ function stripsOf(head, rows, shown, all) {
 
 /**
  * Of images: the loadings as pictures, and beside them those whose interval does not hold 0.
- *
- * @param {Loading[]} all
- * @param {[number, number]} shape
+ * @param {Loading[]} all @param {[number, number]} shape
  */
 function loadingImages(all, shape) {
   const figures = [0, 1].flatMap((k) => {
@@ -191,7 +168,6 @@ function loadingImages(all, shape) {
 
 /**
  * What the axes go with, as a picture for print.
- *
  * @param {any} head
  */
 function meaningsFigure(head) {

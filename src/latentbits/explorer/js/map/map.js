@@ -10,6 +10,12 @@ import { colourControl, columnControl, columnNames } from "./mapcontrols.js";
 import { mapDownloads } from "./mapfiles.js";
 import { fewerCorners, pointsInside } from "./maths.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Arrow} from "./arrows.js" */
+/** @import {Place} from "./maths.js" */
+
 const REACH = 24; // pixels to the nearest point that counts as under the cursor
 const NEAR_EDGE = 12; // pixels
 const LASSO_STEP = 2; // pixels that a lasso's corners may be off what was drawn
@@ -19,11 +25,7 @@ const KEYS =
   "Escape lets all go.";
 const KEY_BACK = " Backspace leaves one of several maps.";
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Arrays} arrays @param {State} state */
 export function showMap(head, arrays, state) {
   const element = part("map");
   if (!element || !head.map) return;
@@ -72,11 +74,7 @@ function firstColour(head) {
   return `bit:${head.map.lines[0]}`;
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {MapFigure} figure
- * @param {"lines" | "arrows"} columns
- */
+/** @param {Rows} rows @param {MapFigure} figure @param {"lines" | "arrows"} columns */
 function aboutMap(rows, figure, columns) {
   const { number, rows: own } = figure.ground;
   const said = ["Each point is a row, placed by its two latent traits: rows near each other are alike."];
@@ -102,10 +100,7 @@ function aboutMap(rows, figure, columns) {
   return said.join(" ");
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {MapFigure} figure
- */
+/** @param {Rows} rows @param {MapFigure} figure */
 function nameOfMap(rows, { ground }) {
   const many = (ground.rows ? ground.rows.length : rows.n).toLocaleString("en");
   return ground.number === null ? `Map of ${many} rows` : `Map ${ground.number + 1}, of ${many} rows`;
@@ -113,11 +108,7 @@ function nameOfMap(rows, { ground }) {
 
 /** What the reader does on the map, and what comes of it. */
 class MapControl {
-  /**
-   * @param {MapFigure} figure
-   * @param {import("../page/state.js").State} state
-   * @param {HTMLElement} frame
-   */
+  /** @param {MapFigure} figure @param {State} state @param {HTMLElement} frame */
   constructor(figure, state, frame) {
     this.figure = figure;
     this.state = state;
@@ -156,7 +147,7 @@ class MapControl {
       this.point(null);
       this.showTip();
     });
-    /** @type {import("./arrows.js").Arrow | null} */
+    /** @type {Arrow | null} */
     this.arrow = null; // under the cursor
   }
 
@@ -168,10 +159,7 @@ class MapControl {
     this.showTip();
   }
 
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
+  /** @param {number} x @param {number} y */
   hover(x, y) {
     this.cursor = { x, y };
     if (this.due) return;
@@ -187,7 +175,7 @@ class MapControl {
     });
   }
 
-  /** @param {import("./arrows.js").Arrow | null} arrow under the cursor */
+  /** @param {Arrow | null} arrow under the cursor */
   point(arrow) {
     if (arrow?.column === this.arrow?.column) return;
     this.arrow = arrow;
@@ -202,21 +190,14 @@ class MapControl {
     this.state.set({ hovered: null });
   }
 
-  /**
-   * @param {number} x
-   * @param {number} y
-   * @param {boolean} second
-   */
+  /** @param {number} x @param {number} y @param {boolean} second */
   pickAt(x, y, second) {
     const { row } = this.figure.rowAt(x, y, REACH);
     this.state.set({ hovered: row, place: this.figure.view.place(x, y) });
     if (row !== null) this.pick(row, second || this.mode === "second");
   }
 
-  /**
-   * @param {number} row
-   * @param {boolean} second
-   */
+  /** @param {number} row @param {boolean} second */
   pick(row, second) {
     this.state.set(second ? { other: row } : { picked: row });
     say(`${second ? "Second row" : "Picked"}: ${this.inWords(row)}`);
@@ -229,10 +210,7 @@ class MapControl {
     return [rows.name(row), ...rows.labels(row).map(([name, level]) => `${name} ${level}`)].join(", ");
   }
 
-  /**
-   * @param {number[]} points pixels
-   * @param {boolean} done
-   */
+  /** @param {number[]} points pixels @param {boolean} done */
   lasso(points, done) {
     const { figure } = this;
     figure.lasso = done ? [] : points;
@@ -250,7 +228,6 @@ class MapControl {
 
   /**
    * Corners are rounded to about a pixel first: the link that holds them selects the same rows.
-   *
    * @param {number[]} polygon places of the map, x and y by turns
    */
   select(polygon) {
@@ -266,10 +243,7 @@ class MapControl {
     this.select(corners);
   }
 
-  /**
-   * @param {string} key
-   * @param {boolean} shift
-   */
+  /** @param {string} key @param {boolean} shift */
   key(key, shift) {
     const { figure, state } = this;
     const step = shift ? 120 : 40;
@@ -293,7 +267,6 @@ class MapControl {
 
   /**
    * The place looked at is then the middle of the window.
-   *
    * @param {() => void} move of the view
    */
   byKeys(move) {
@@ -326,7 +299,6 @@ class MapControl {
 
   /**
    * Where a row is outside the window, or at its edge, the map moves to it.
-   *
    * @param {number} row
    */
   bringIn(row) {
@@ -339,7 +311,7 @@ class MapControl {
     figure.moved();
   }
 
-  /** @param {import("./maths.js").Place} from */
+  /** @param {Place} from */
   byDistance(from) {
     const { means } = this.figure;
     const away = Float64Array.from({ length: means.length / 2 }, (_, i) =>
@@ -413,11 +385,7 @@ class MapControl {
     this.tipAt(x, y, [this.inWords(hovered), ...(many > 1 ? [`${many} rows are here`] : [])]);
   }
 
-  /**
-   * @param {number} x pixels
-   * @param {number} y
-   * @param {string[]} lines
-   */
+  /** @param {number} x pixels @param {number} y @param {string[]} lines */
   tipAt(x, y, lines) {
     const { figure } = this;
     this.tip.replaceChildren(...lines.map((text) => make("div", { text })));

@@ -2,9 +2,12 @@
 import { shortened } from "../page/cells.js";
 import { make, say } from "../page/dom.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {MapFigure} from "./figure.js" */
+
 /**
  * Names that inputs offer.
- *
  * @param {string[]} columns
  */
 export function columnNames(columns) {
@@ -15,12 +18,7 @@ export function columnNames(columns) {
   );
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- * @param {string} names id of the list of columns
- */
+/** @param {any} head @param {Rows} rows @param {State} state @param {string} names id of the list of columns */
 export function colourControl(head, rows, state, names) {
   /** @type {string[][]} */
   const options = head.table.labels.map((/** @type {{name: string}} */ label, /** @type {number} */ i) => [
@@ -60,11 +58,9 @@ export function colourControl(head, rows, state, names) {
 
 /**
  * An input that takes the name of a column; what begins so will do.
- *
- * @param {import("../page/cells.js").Rows} rows
+ * @param {Rows} rows
  * @param {string} names id of the list of columns
- * @param {string} label
- * @param {(column: number) => void} take
+ * @param {string} label @param {(column: number) => void} take
  */
 function columnInput(rows, names, label, take) {
   const input = /** @type {HTMLInputElement} */ (
@@ -95,10 +91,7 @@ function columnInput(rows, names, label, take) {
 
 /**
  * Columns as lines, or as arrows.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- * @param {import("./figure.js").MapFigure} figure
+ * @param {Rows} rows @param {State} state @param {MapFigure} figure
  * @param {string} names id of the list of columns
  */
 export function columnControl(rows, state, figure, names) {
@@ -129,10 +122,7 @@ export function columnControl(rows, state, figure, names) {
 
 /**
  * Lines P(bit = 1 | x) = 0.5: chips that can be taken away, and an input that adds one.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- * @param {import("./figure.js").MapFigure} figure
+ * @param {Rows} rows @param {State} state @param {MapFigure} figure
  * @param {string} names id of the list of columns
  */
 function lineControl(rows, state, figure, names) {

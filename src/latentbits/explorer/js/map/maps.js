@@ -7,6 +7,13 @@ import { colouringOf } from "./colours.js";
 import { groundOf, steppedOnto } from "./grounds.js";
 import { differences } from "./lasso.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Colouring} from "./colours.js" */
+/** @import {Ground} from "./grounds.js" */
+/** @import {Difference} from "./lasso.js" */
+
 const MOST_DOTS = 1500; // in a bubble
 const MOST_TOLD = 3; // columns of a map, more and less each
 const WORTH_LISTING = { bits: 0.1, reals: 0.3 }; // of the rows, or in standard deviations: what is listed differs so much
@@ -14,16 +21,12 @@ const MEAN_PICTURE = 84; // pixels
 const MAPS_HIGH = { wide: 330, narrow: 300 }; // pixels
 const NARROW_MAPS = 520;
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Arrays} arrays @param {State} state */
 export function showMaps(head, arrays, state) {
   const element = part("maps");
   if (!element || !head.maps) return;
   const rows = rowsOf(head, arrays);
-  /** @type {import("./grounds.js").Ground[]} */
+  /** @type {Ground[]} */
   const grounds = head.maps.shares.map((/** @type {number} */ _, /** @type {number} */ m) => groundOf(head, arrays, m));
   const step = (/** @type {number | null} */ number) => {
     state.set(steppedOnto(groundOf(head, arrays, number)));
@@ -98,10 +101,7 @@ export function showMaps(head, arrays, state) {
   mark();
 }
 
-/**
- * @param {number | null} map
- * @param {number} many
- */
+/** @param {number | null} map @param {number} many */
 function whereText(map, many) {
   if (map === null)
     return "Below: all rows on one map, which is a model of its own. Click a bubble to step into its map.";
@@ -116,11 +116,7 @@ function percentOf(share) {
   return share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;
 }
 
-/**
- * @param {any} head
- * @param {import("./grounds.js").Ground} ground
- * @param {(number: number) => void} into
- */
+/** @param {any} head @param {Ground} ground @param {(number: number) => void} into */
 function bubbleOf(head, ground, into) {
   const number = ground.number ?? 0;
   const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "bubble-rows", "aria-hidden": "true" }));
@@ -146,11 +142,7 @@ function bubbleOf(head, ground, into) {
 
 /**
  * Its rows as dots, all of the map within the bubble.
- *
- * @param {HTMLCanvasElement} canvas
- * @param {import("./grounds.js").Ground} ground
- * @param {import("./colours.js").Colouring} colouring
- * @param {Set<number>} hidden
+ * @param {HTMLCanvasElement} canvas @param {Ground} ground @param {Colouring} colouring @param {Set<number>} hidden
  */
 function drawMiniature(canvas, ground, { codes, colours, levels }, hidden) {
   const context = canvas.getContext("2d");
@@ -182,9 +174,7 @@ function drawMiniature(canvas, ground, { codes, colours, levels }, hidden) {
 
 /**
  * The middle of some rows, and how far from it the farthest is.
- *
- * @param {ArrayLike<number>} means
- * @param {Uint32Array} rows
+ * @param {ArrayLike<number>} means @param {Uint32Array} rows
  */
 export function extentOn(means, rows) {
   const sums = [0, 0];
@@ -196,11 +186,7 @@ export function extentOn(means, rows) {
 
 /**
  * What the rows of a map are like, beside all others.
- *
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("./grounds.js").Ground} ground
- * @param {(number: number) => void} into
+ * @param {any} head @param {Rows} rows @param {Ground} ground @param {(number: number) => void} into
  */
 function cardOf(head, rows, ground, into) {
   const number = ground.number ?? 0;
@@ -216,12 +202,7 @@ function cardOf(head, rows, ground, into) {
   return card;
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("./lasso.js").Difference[]} found
- * @param {[number, number]} shape
- * @param {number} number
- */
+/** @param {Rows} rows @param {Difference[]} found @param {[number, number]} shape @param {number} number */
 function meanImage(rows, found, shape, number) {
   const inside = new Float32Array(rows.d).fill(Number.NaN);
   for (const one of found) inside[one.column] = one.inside;
@@ -233,9 +214,7 @@ function meanImage(rows, found, shape, number) {
 
 /**
  * Columns that the rows of a map have more and less of than the others, in words.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("./lasso.js").Difference[]} found
+ * @param {Rows} rows @param {Difference[]} found
  */
 function toldOf(rows, found) {
   const shown = (/** @type {number} */ value) => (rows.real ? shortNumber(value) : `${Math.round(100 * value)}\u00a0%`);

@@ -6,10 +6,13 @@ import { strokesAlong } from "./lines.js";
 import { roundTicks } from "./maths.js";
 import { titleOf } from "./points.js";
 
-/**
- * @param {import("./figure.js").MapFigure} figure
- * @returns {string} the text of the file
- */
+/** @import {Arrow} from "./arrows.js" */
+/** @import {MapFigure} from "./figure.js" */
+/** @import {DrawnLine} from "./lines.js" */
+/** @import {Named} from "./outliers.js" */
+/** @import {View} from "./view.js" */
+
+/** @param {MapFigure} figure @returns {string} the text of the file */
 export function mapSvg(figure) {
   const { view, colouring } = figure;
   const entries = legendEntries(colouring, view.width, (text) => 7 * text.length);
@@ -36,10 +39,7 @@ export function mapSvg(figure) {
   return new XMLSerializer().serializeToString(svg);
 }
 
-/**
- * @param {import("./view.js").View} view
- * @param {[string, string]} axes
- */
+/** @param {View} view @param {[string, string]} axes */
 function svgGround(view, axes) {
   const titles = axes.map(titleOf);
   const w = view.window();
@@ -68,7 +68,7 @@ function svgGround(view, axes) {
   return group;
 }
 
-/** @param {import("./figure.js").MapFigure} figure */
+/** @param {MapFigure} figure */
 function svgDots({ points, view }) {
   const group = makeSvg("g", { stroke: themeColour("--paper"), "stroke-width": 0.7 });
   const radii = points.radii(view);
@@ -91,10 +91,7 @@ function svgDots({ points, view }) {
 
 /**
  * A slice of a cake, clockwise from the top.
- *
- * @param {number} x
- * @param {number} y
- * @param {number} r
+ * @param {number} x @param {number} y @param {number} r
  * @param {number} from turns
  * @param {number} to
  */
@@ -104,7 +101,7 @@ function slice(x, y, r, from, to) {
   return `M ${x} ${y} L ${at(from)} A ${r} ${r} 0 ${to - from > 0.5 ? 1 : 0} 1 ${at(to)} Z`;
 }
 
-/** @param {import("./lines.js").DrawnLine} line */
+/** @param {DrawnLine} line */
 function svgLine({ ends, towards, text, label }) {
   const [x1, y1, x2, y2] = ends.map(tidy);
   const strokes = strokesAlong(ends).map(
@@ -122,7 +119,7 @@ function svgLine({ ends, towards, text, label }) {
   ]);
 }
 
-/** @param {import("./arrows.js").Arrow} arrow */
+/** @param {Arrow} arrow */
 function svgArrow(arrow) {
   const { from, text, label } = arrow;
   const [left, tip, right] = arrowHead(arrow).map((place) => place.map(tidy).join(" "));
@@ -135,10 +132,7 @@ function svgArrow(arrow) {
   ]);
 }
 
-/**
- * @param {string} text
- * @param {{x: number, y: number, align: CanvasTextAlign}} label
- */
+/** @param {string} text @param {{x: number, y: number, align: CanvasTextAlign}} label */
 function svgColumnName(text, label) {
   return makeSvg("text", {
     x: tidy(label.x),
@@ -157,7 +151,7 @@ function anchorOf(align) {
   return { left: "start", right: "end", center: "middle" }[String(align)] ?? "middle";
 }
 
-/** @param {import("./outliers.js").Named} name */
+/** @param {Named} name */
 function svgName({ x, y, align, text }) {
   return makeSvg("text", {
     x: tidy(x),

@@ -1,6 +1,9 @@
 /** The rows farthest out on the map, and where their names stand. */
 
-/** @typedef {{x: number, y: number, align: CanvasTextAlign, text: string, row: number, box: import("./lines.js").Box}} Named */
+/** @import {Box} from "./lines.js" */
+/** @import {View} from "./view.js" */
+
+/** @typedef {{x: number, y: number, align: CanvasTextAlign, text: string, row: number, box: Box}} Named */
 
 const MOST_NAMED = 8;
 const CANDIDATES = 80; // rows: the names of some have no room
@@ -11,7 +14,6 @@ export const NAME_FONT = "11px system-ui, sans-serif";
 
 /**
  * Rows by how far they are from the middle of all, in standard deviations of all, the farthest first.
- *
  * @param {ArrayLike<number>} means x and y by turns
  * @param {number} [most]
  * @param {Uint32Array | null} [only] rows that count; null for all
@@ -46,12 +48,10 @@ export function outermost(means, most = CANDIDATES, only = null) {
 /**
  * Names beside their points, inside the window, none over another or over what is taken; those without room are left
  * out.
- *
- * @param {import("./view.js").View} view
+ * @param {View} view
  * @param {Array<{row: number, x: number, y: number, text: string}>} wanted places of the map, the most wanted first
  * @param {(text: string) => number} widthOf a text, in pixels
- * @param {import("./lines.js").Box[]} taken
- * @returns {Named[]}
+ * @param {Box[]} taken @returns {Named[]}
  */
 export function layOutNames(view, wanted, widthOf, taken) {
   /** @type {Named[]} */
@@ -69,8 +69,7 @@ export function layOutNames(view, wanted, widthOf, taken) {
 }
 
 /**
- * @param {number} across
- * @param {number} down
+ * @param {number} across @param {number} down
  * @param {number} width of the text
  * @returns {Array<Omit<Named, "text" | "row">>} right, left, above, below
  */
@@ -87,21 +86,17 @@ function placesBeside(across, down, width) {
   });
 }
 
-/** @param {import("./lines.js").Box} box @param {import("./view.js").View} view */
+/** @param {Box} box @param {View} view */
 function isWithin(box, view) {
   return box.left >= 2 && box.top >= 2 && box.right <= view.width - 2 && box.bottom <= view.height - 2;
 }
 
-/** @param {import("./lines.js").Box} a @param {import("./lines.js").Box} b */
+/** @param {Box} a @param {Box} b */
 function meet(a, b) {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {Named[]} names
- * @param {{ink: string, paper: string}} colours
- */
+/** @param {CanvasRenderingContext2D} context @param {Named[]} names @param {{ink: string, paper: string}} colours */
 export function drawNames(context, names, colours) {
   context.font = NAME_FONT;
   context.textBaseline = "middle";

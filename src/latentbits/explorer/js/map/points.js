@@ -4,8 +4,9 @@ import { themeColour } from "../page/dom.js";
 import { NearestPoint, placesOf, placesOfSome, roundTicks } from "./maths.js";
 import { drawDots, Stamps } from "./splat.js";
 
-/** @typedef {import("./view.js").View} View */
-/** @typedef {import("./colours.js").Colouring} Colouring */
+/** @import {Colouring} from "./colours.js" */
+/** @import {Place} from "./maths.js" */
+/** @import {View} from "./view.js" */
 
 const LARGEST_DOT = 24; // CSS pixels: the place with most rows
 const HALO_UP_TO = 5000; // places; of more, edges would be all there is to see
@@ -15,7 +16,6 @@ const LONGEST_TITLE = 48;
 
 /**
  * What is written at an axis; the arrow points to where it grows.
- *
  * @param {string} axis
  */
 export function titleOf(axis) {
@@ -93,7 +93,6 @@ export class Points {
 
   /**
    * The radius of each place, in CSS pixels: its area grows with the number of rows there.
-   *
    * @param {View} view
    */
   radii(view) {
@@ -110,19 +109,13 @@ export class Points {
 
   /**
    * The nearest place with a row that is seen, or -1.
-   *
-   * @param {import("./maths.js").Place} place
-   * @param {number} reach
+   * @param {Place} place @param {number} reach
    */
   at(place, reach) {
     return this.nearest.find(place.x, place.y, reach, (g) => this.seen[g] > 0);
   }
 
-  /**
-   * @param {HTMLCanvasElement} canvas
-   * @param {View} view
-   * @param {number} ratio pixels of the device to one of CSS
-   */
+  /** @param {HTMLCanvasElement} canvas @param {View} view @param {number} ratio pixels of the device to one of CSS */
   draw(canvas, view, ratio) {
     const context = canvas.getContext("2d", { willReadFrequently: true });
     if (!context) return;
@@ -155,9 +148,7 @@ export class Points {
 /**
  * Places with many rows first, so that none hides a smaller one; of equals, none whose rows come last in the table is
  * always on top.
- *
- * @param {Uint32Array} counts
- * @param {number} most
+ * @param {Uint32Array} counts @param {number} most
  */
 function drawingOrder(counts, most) {
   const n = counts.length;
@@ -168,19 +159,13 @@ function drawingOrder(counts, most) {
   return most > 1 ? order.sort((a, b) => counts[b] - counts[a]) : order;
 }
 
-/**
- * @param {number} a
- * @param {number} b
- * @returns {number}
- */
+/** @param {number} a @param {number} b @returns {number} */
 function divisor(a, b) {
   return b ? divisor(b, a % b) : a;
 }
 
 /**
- * @param {Uint32Array} rows
- * @param {Uint16Array} codes
- * @param {boolean[]} kept
+ * @param {Uint32Array} rows @param {Uint16Array} codes @param {boolean[]} kept
  * @returns {number[]} code and share by turns
  */
 function sharesOf(rows, codes, kept) {
@@ -197,10 +182,7 @@ function sharesOf(rows, codes, kept) {
 
 /**
  * Paper, a light net of round numbers, and what the axes are.
- *
- * @param {CanvasRenderingContext2D} context
- * @param {View} view
- * @param {[string, string]} axes
+ * @param {CanvasRenderingContext2D} context @param {View} view @param {[string, string]} axes
  */
 function drawGround(context, view, axes) {
   const { width, height } = view;

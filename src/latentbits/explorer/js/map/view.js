@@ -1,5 +1,8 @@
 /** Where the reader looks: the middle of the window, and how many pixels a unit of the map takes. */
 
+/** @import {Look} from "../page/state.js" */
+/** @import {Window} from "./maths.js" */
+
 const LEAST_ZOOM = 0.2;
 const MOST_ZOOM = 400;
 
@@ -15,7 +18,6 @@ export class View {
 
   /**
    * Show all points, with a margin; both axes in the same units.
-   *
    * @param {ArrayLike<number>} points x and y by turns
    * @param {Uint32Array | null} [only] those that count; null for all
    */
@@ -43,15 +45,14 @@ export class View {
 
   /**
    * Where it looks, that another window can look there, too; null for all of the map.
-   *
-   * @returns {import("../page/state.js").Look | null}
+   * @returns {Look | null}
    */
   look() {
     const { x, y, scale, home } = this;
     return x === home.x && y === home.y && scale === home.scale ? null : { x, y, zoom: scale / home.scale };
   }
 
-  /** @param {import("../page/state.js").Look | null} look */
+  /** @param {Look | null} look */
   lookAt(look) {
     this.goHome();
     if (!look) return;
@@ -71,18 +72,13 @@ export class View {
 
   /**
    * The place of the map at a pixel.
-   *
-   * @param {number} across
-   * @param {number} down
+   * @param {number} across @param {number} down
    */
   place(across, down) {
     return { x: this.x + (across - this.width / 2) / this.scale, y: this.y - (down - this.height / 2) / this.scale };
   }
 
-  /**
-   * @param {number} across pixels that the picture moves by
-   * @param {number} down
-   */
+  /** @param {number} across pixels that the picture moves by @param {number} down */
   pan(across, down) {
     this.x -= across / this.scale;
     this.y += down / this.scale;
@@ -90,10 +86,7 @@ export class View {
 
   /**
    * The place at this pixel stays where it is.
-   *
-   * @param {number} factor
-   * @param {number} [across]
-   * @param {number} [down]
+   * @param {number} factor @param {number} [across] @param {number} [down]
    */
   zoom(factor, across = this.width / 2, down = this.height / 2) {
     const before = this.place(across, down);
@@ -103,7 +96,7 @@ export class View {
     this.y += before.y - after.y;
   }
 
-  /** @returns {import("./maths.js").Window} */
+  /** @returns {Window} */
   window() {
     const a = this.place(0, this.height);
     const b = this.place(this.width, 0);

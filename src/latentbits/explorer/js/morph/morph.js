@@ -7,16 +7,16 @@ import { drawImage, imageOf } from "../page/images.js";
 import { kindLabel, rowTitle, rowValues } from "../page/rows.js";
 import { bitsAlong, crossFade, differing, farPair, flippingPair, flipsOf, shortWayWords, wayBetween } from "./flips.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Flip, Way} from "./flips.js" */
+
 const STAGES = 9;
 const SECONDS = 5; // that a play takes
 const TOO_FEW = 3; // flips: another pair is looked for
 const TRIES = 30; // random pairs, until bits flip
 
-/**
- * @param {any} head of the page
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head of the page @param {Arrays} arrays @param {State} state */
 export function showMorph(head, arrays, state) {
   const place = part("morph");
   if (!place || !head.morph || head.n_close < 2) return;
@@ -67,9 +67,7 @@ export function showMorph(head, arrays, state) {
 
 /**
  * Rows looked at closely that lack nothing, or all where there are not two.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {any} head @param {Arrays} arrays
  */
 function completeRows(head, arrays) {
   const all = Array.from({ length: head.n_close }, (_, i) => i);
@@ -88,9 +86,7 @@ function aboutMorph(head) {
 
 /**
  * The way between two rows.
- *
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {[number, number]} rows
+ * @param {Arrays} arrays @param {[number, number]} rows
  */
 function wayOf(arrays, rows) {
   const [a, b] = rows.map((row) => rowOf(arrays["morph.places"], row));
@@ -99,10 +95,8 @@ function wayOf(arrays, rows) {
 
 /**
  * Two different rows, with bits that flip between them where some tries find such.
- *
  * @param {number} n at least 2
- * @param {import("../page/arrays.js").Arrays} arrays
- * @returns {[number, number]}
+ * @param {Arrays} arrays @returns {[number, number]}
  */
 function randomPair(n, arrays) {
   /** @type {[number, number]} */
@@ -119,15 +113,13 @@ function randomPair(n, arrays) {
  * @typedef {object} MorphNow what is shown
  * @property {[number, number]} rows
  * @property {Float32Array[]} ends values of the two rows
- * @property {import("./flips.js").Way} way
- * @property {import("./flips.js").Flip[]} flips
+ * @property {Way} way
+ * @property {Flip[]} flips
  */
 
 /**
  * The slider and what follows it.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {any} head @param {Arrays} arrays
  */
 function morphView(head, arrays) {
   const shape = head.table.image_shape;
@@ -193,10 +185,7 @@ function morphView(head, arrays) {
 
 /**
  * How near the ends of the way come to the rows.
- *
- * @param {MorphNow} now
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {MorphNow} now @param {any} head @param {Arrays} arrays
  */
 function endWords(now, head, arrays) {
   const [a, b] = [0, 1].map((t) => differing(bitsAlong(now.way, t), now.ends[t]));
@@ -205,8 +194,7 @@ function endWords(now, head, arrays) {
 }
 
 /**
- * @param {MorphNow} now
- * @param {string[]} columns
+ * @param {MorphNow} now @param {string[]} columns
  * @returns {Array<Array<string | number | null>>} the flips, in their order
  */
 export function flipRows(now, columns) {
@@ -215,9 +203,7 @@ export function flipRows(now, columns) {
 
 /**
  * Moves the slider from end to end; in few steps for those who asked for less motion.
- *
- * @param {HTMLInputElement} slider
- * @param {() => void} update
+ * @param {HTMLInputElement} slider @param {() => void} update
  */
 function playButton(slider, update) {
   let timer = 0;
@@ -246,7 +232,6 @@ function playButton(slider, update) {
 
 /**
  * Rows as images: both rows, the stage between them, and strips of stages.
- *
  * @param {[number, number]} shape
  */
 function imageStage(shape) {
@@ -302,9 +287,7 @@ function imageStage(shape) {
 
 /**
  * The strips on one canvas, a pixel apart.
- *
- * @param {HTMLElement[]} strips
- * @param {[number, number]} shape
+ * @param {HTMLElement[]} strips @param {[number, number]} shape
  */
 function stripSheet(strips, shape) {
   const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));
@@ -320,7 +303,6 @@ function stripSheet(strips, shape) {
 
 /**
  * Rows of named bits: the bits that flip, in their order, each with both rows' values and the cross-fade's.
- *
  * @param {any} head
  */
 function listStage(head) {
@@ -380,10 +362,7 @@ function bitCell(value) {
   return cell;
 }
 
-/**
- * @param {HTMLElement} cell
- * @param {number} value 0 to 1, NaN for missing
- */
+/** @param {HTMLElement} cell @param {number} value 0 to 1, NaN for missing */
 function fillBit(cell, value) {
   const [swatch, text] = /** @type {HTMLElement[]} */ ([...cell.children]);
   const missing = Number.isNaN(value);

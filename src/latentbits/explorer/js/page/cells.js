@@ -3,7 +3,7 @@ import { bitAt } from "./arrays.js";
 import { lettersOf } from "./dom.js";
 import { rowName, rowNumber } from "./rows.js";
 
-/** @typedef {import("./arrays.js").Arrays} Arrays */
+/** @import {Arrays} from "./arrays.js" */
 
 /** @typedef {{name: string, levels: string[], numeric: boolean}} Label */
 
@@ -11,10 +11,7 @@ const NO_LABEL = 65535;
 
 /** What parts of the page ask of the table, found once and remembered. */
 export class Rows {
-  /**
-   * @param {any} head
-   * @param {Arrays} arrays
-   */
+  /** @param {any} head @param {Arrays} arrays */
   constructor(head, arrays) {
     this.head = head;
     this.table = head.table;
@@ -36,19 +33,14 @@ export class Rows {
     this.total = null;
   }
 
-  /**
-   * @param {number} i
-   * @param {number} j
-   */
+  /** @param {number} i @param {number} j */
   isMissing(i, j) {
     return this.missing !== undefined && bitAt(this.missing, i, j) === 1;
   }
 
   /**
    * A bit or a number; NaN where missing.
-   *
-   * @param {number} i
-   * @param {number} j
+   * @param {number} i @param {number} j
    */
   at(i, j) {
     if (this.isMissing(i, j)) return NaN;
@@ -62,25 +54,18 @@ export class Rows {
 
   /**
    * Its number in the user's table, from 0.
-   *
    * @param {number} i
    */
   number(i) {
     return rowNumber(this.arrays, i);
   }
 
-  /**
-   * @param {number} i
-   * @returns {string}
-   */
+  /** @param {number} i @returns {string} */
   name(i) {
     return rowName(this.head, this.arrays, i);
   }
 
-  /**
-   * @param {number} i
-   * @returns {Array<[string, string]>} names of labels, and what they say of this row
-   */
+  /** @param {number} i @returns {Array<[string, string]>} names of labels, and what they say of this row */
   labels(i) {
     return this.table.labels.map((/** @type {Label} */ label, /** @type {number} */ k) => {
       const code = this.arrays[`labels.${k}`].data[i];
@@ -91,7 +76,6 @@ export class Rows {
 
   /**
    * Sums over rows, by their weights, of what is there: of each column its sum, its sum of squares, and how many.
-   *
    * @param {Uint32Array | null} rows all where null
    */
   sums(rows) {
@@ -111,7 +95,6 @@ export class Rows {
 
   /**
    * How often a row counts.
-   *
    * @param {number} i
    */
   weight(i) {
@@ -119,10 +102,7 @@ export class Rows {
   }
 
   /**
-   * @param {number} i
-   * @param {number} weight
-   * @param {Float64Array} sums
-   * @param {Float64Array} squares
+   * @param {number} i @param {number} weight @param {Float64Array} sums @param {Float64Array} squares
    * @param {Float64Array} counts
    */
   addNumbers(i, weight, sums, squares, counts) {
@@ -135,12 +115,7 @@ export class Rows {
     }
   }
 
-  /**
-   * @param {number} i
-   * @param {number} weight
-   * @param {Float64Array} sums
-   * @param {Float64Array} counts
-   */
+  /** @param {number} i @param {number} weight @param {Float64Array} sums @param {Float64Array} counts */
   addBits(i, weight, sums, counts) {
     const width = (this.d + 7) >> 3;
     const bytes = this.values.data;
@@ -166,7 +141,6 @@ export class Rows {
 
   /**
    * The row of this number or name, or -1; a name that only begins so will do.
-   *
    * @param {string} text
    */
   find(text) {
@@ -190,7 +164,6 @@ export class Rows {
 
 /**
  * Names of which no two are the same: later ones get their number.
- *
  * @param {string[]} names
  */
 function namesApart(names) {
@@ -207,7 +180,6 @@ function namesApart(names) {
 
 /**
  * A name short enough, its end kept: many names begin alike.
- *
  * @param {string} text
  * @param {number} most characters
  */
@@ -224,9 +196,7 @@ const rowsOfPages = new WeakMap();
 
 /**
  * The rows of a page; parts of the page share them.
- *
- * @param {any} head
- * @param {Arrays} arrays
+ * @param {any} head @param {Arrays} arrays
  */
 export function rowsOf(head, arrays) {
   let rows = rowsOfPages.get(head);

@@ -26,9 +26,7 @@ export const NARROW = "(max-width: 600px)";
 
 /**
  * The drawing, its downloads and its table.
- *
- * @param {Chart} chart
- * @returns {HTMLElement}
+ * @param {Chart} chart @returns {HTMLElement}
  */
 export function chartFigure(chart) {
   const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
@@ -55,10 +53,7 @@ export function chartFigure(chart) {
   ]);
 }
 
-/**
- * @param {Chart} chart
- * @returns {Array<Array<string | number | null>>} a line a point
- */
+/** @param {Chart} chart @returns {Array<Array<string | number | null>>} a line a point */
 export function chartRows(chart) {
   const errors = chart.series.some(({ points }) => points.some((point) => point.error !== undefined));
   const cut = chart.series.some(({ points }) => points.some(({ hollow }) => hollow));
@@ -76,10 +71,7 @@ export function chartRows(chart) {
   ];
 }
 
-/**
- * @param {string} title
- * @param {Array<Array<string | number | null>>} rows
- */
+/** @param {string} title @param {Array<Array<string | number | null>>} rows */
 export function tableOf(title, rows) {
   const details = make("details", {}, [make("summary", { text: "The numbers" })]);
   details.addEventListener("toggle", () => {
@@ -100,10 +92,7 @@ export function tableOf(title, rows) {
   return details;
 }
 
-/**
- * @param {Chart} chart
- * @param {boolean} narrow
- */
+/** @param {Chart} chart @param {boolean} narrow */
 function frameOf(chart, narrow) {
   const points = chart.series.flatMap((series) => series.points);
   const xs = points.map((point) => point.x);
@@ -135,11 +124,7 @@ function frameOf(chart, narrow) {
   };
 }
 
-/**
- * @param {Chart} chart
- * @param {boolean} narrow
- * @returns {SVGElement}
- */
+/** @param {Chart} chart @param {boolean} narrow @returns {SVGElement} */
 function drawChart(chart, narrow) {
   const frame = frameOf(chart, narrow);
   const size = `0 0 ${frame.width} ${frame.height}`;
@@ -153,10 +138,7 @@ function drawChart(chart, narrow) {
   return svg;
 }
 
-/**
- * @param {Chart} chart
- * @param {ReturnType<typeof frameOf>} frame
- */
+/** @param {Chart} chart @param {ReturnType<typeof frameOf>} frame */
 function* namesBeside(chart, frame) {
   const ends = chart.series.map(({ points }) => points[points.length - 1]);
   const heights = spreadApart(
@@ -182,10 +164,7 @@ function* namesAbove(chart) {
   }
 }
 
-/**
- * @param {Chart} chart
- * @param {ReturnType<typeof frameOf>} frame
- */
+/** @param {Chart} chart @param {ReturnType<typeof frameOf>} frame */
 function* axesOf(chart, frame) {
   const { left, top } = frame;
   for (const tick of niceTicks(...frame.yDomain)) {
@@ -228,10 +207,7 @@ export function tickText(tick) {
   return tick.toLocaleString("en", { maximumSignificantDigits: 6 }).replace("-", "−");
 }
 
-/**
- * @param {Series} series
- * @param {ReturnType<typeof frameOf>} frame
- */
+/** @param {Series} series @param {ReturnType<typeof frameOf>} frame */
 function seriesGroup(series, frame) {
   const group = makeSvg("g", { class: `series colour-${series.colour}` });
   const places = series.points.map((point) => [frame.x(point.x), frame.y(point.y)]);
@@ -255,10 +231,7 @@ function seriesGroup(series, frame) {
 
 /**
  * The point under the pointer, or that arrow keys lead to, in words and ringed.
- *
- * @param {SVGElement} svg
- * @param {Chart} chart
- * @param {HTMLElement} readout
+ * @param {SVGElement} svg @param {Chart} chart @param {HTMLElement} readout
  */
 function followPoints(svg, chart, readout) {
   const [, , width, height] = (svg.getAttribute("viewBox") ?? "").split(" ").map(Number);

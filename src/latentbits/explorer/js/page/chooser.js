@@ -3,16 +3,15 @@ import { make } from "./dom.js";
 import { nearestNames, nearestNumbers } from "./nearest.js";
 import { rowName, rowNumber } from "./rows.js";
 
+/** @import {Arrays} from "./arrays.js" */
+
 const MOST_OFFERED = 1000; // names in the list that the box offers
 const MOST_NEAR = 4; // rows offered where none is called so
 
 /**
- * @param {string} label
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {string} label @param {any} head @param {Arrays} arrays
  * @param {number} n rows that may be chosen: the first of those shown
- * @param {(row: number) => void} onchoose
- * @returns {{element: HTMLElement, show: (row: number) => void}}
+ * @param {(row: number) => void} onchoose @returns {{element: HTMLElement, show: (row: number) => void}}
  */
 export function rowChooser(label, head, arrays, n, onchoose) {
   const input = /** @type {HTMLInputElement} */ (make("input", { type: "text", autocomplete: "off" }));
@@ -51,10 +50,7 @@ export function rowChooser(label, head, arrays, n, onchoose) {
 
 /**
  * @param {string} text "17", "row 17", or the name of a row, or how one begins
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {number} n
- * @returns {number | null}
+ * @param {any} head @param {Arrays} arrays @param {number} n @returns {number | null}
  */
 export function findRow(text, head, arrays, n) {
   const wanted = text.trim().toLowerCase();
@@ -72,13 +68,10 @@ export function findRow(text, head, arrays, n) {
 
 /**
  * An answer in words where no row is called so, with the nearest to choose instead.
- *
  * @param {string} text that was asked for
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {any} head @param {Arrays} arrays
  * @param {number} n rows that may be chosen: the first of those shown
- * @param {(row: number) => void} onchoose
- * @returns {Array<Node | string>}
+ * @param {(row: number) => void} onchoose @returns {Array<Node | string>}
  */
 export function noSuchRow(text, head, arrays, n, onchoose) {
   const asked = text.trim();
@@ -95,13 +88,7 @@ export function noSuchRow(text, head, arrays, n, onchoose) {
   return [whyNot(asked, head, n), ...(buttons.length ? [" Nearest: "] : []), ...buttons];
 }
 
-/**
- * @param {string} text
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {number} n
- * @returns {number[]}
- */
+/** @param {string} text @param {any} head @param {Arrays} arrays @param {number} n @returns {number[]} */
 export function nearestRows(text, head, arrays, n) {
   const digits = /^(?:row\s+)?(\d+)$/i.exec(text.trim());
   if (digits) {
@@ -111,11 +98,7 @@ export function nearestRows(text, head, arrays, n) {
   return head.table.row_names ? nearestNames(text, head.table.row_names.slice(0, n), MOST_NEAR) : [];
 }
 
-/**
- * @param {string} text
- * @param {any} head
- * @param {number} n
- */
+/** @param {string} text @param {any} head @param {number} n */
 function whyNot(text, head, n) {
   const digits = /^(?:row\s+)?(\d+)$/i.exec(text);
   const all = head.table.n_rows;

@@ -4,8 +4,7 @@
  * @param {string} tag
  * @param {Record<string, string | number | boolean | ((event: any) => void)>} [properties] attributes; `on...` are
  *   listeners, `text` is the content
- * @param {Array<Node | string>} [children]
- * @returns {HTMLElement}
+ * @param {Array<Node | string>} [children] @returns {HTMLElement}
  */
 export function make(tag, properties = {}, children = []) {
   const element = document.createElement(tag);
@@ -14,10 +13,8 @@ export function make(tag, properties = {}, children = []) {
 }
 
 /**
- * @param {string} tag
- * @param {Record<string, string | number | boolean | ((event: any) => void)>} [properties]
- * @param {Array<Node | string>} [children]
- * @returns {SVGElement}
+ * @param {string} tag @param {Record<string, string | number | boolean | ((event: any) => void)>} [properties]
+ * @param {Array<Node | string>} [children] @returns {SVGElement}
  */
 export function makeSvg(tag, properties = {}, children = []) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -26,8 +23,7 @@ export function makeSvg(tag, properties = {}, children = []) {
 }
 
 /**
- * @param {Element} element
- * @param {Record<string, string | number | boolean | ((event: any) => void)>} properties
+ * @param {Element} element @param {Record<string, string | number | boolean | ((event: any) => void)>} properties
  * @param {Array<Node | string>} children
  */
 function fill(element, properties, children) {
@@ -42,7 +38,6 @@ function fill(element, properties, children) {
 
 /**
  * The element with this id, or null where the page has no such part.
- *
  * @param {string} id
  */
 export function part(id) {
@@ -51,7 +46,6 @@ export function part(id) {
 
 /**
  * Tell those who cannot see the page what has just happened.
- *
  * @param {string} text
  */
 export function say(text) {
@@ -61,7 +55,6 @@ export function say(text) {
 
 /**
  * A colour of the style sheet, as it is now (light or dark).
- *
  * @param {string} name such as "--ink"
  */
 export function themeColour(name) {
@@ -70,10 +63,7 @@ export function themeColour(name) {
 
 /**
  * What a reader sees as letters, of a text that has more of them than `most`: an emoji is one, of whatever parts.
- *
- * @param {string} text
- * @param {number} most
- * @returns {string[] | undefined}
+ * @param {string} text @param {number} most @returns {string[] | undefined}
  */
 export function lettersOf(text, most) {
   if (text.length <= most) return undefined;

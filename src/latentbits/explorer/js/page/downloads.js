@@ -18,11 +18,7 @@ const CARRIED = [
   "dominant-baseline",
 ];
 
-/**
- * @param {string} label
- * @param {() => void} action
- * @param {string} [title]
- */
+/** @param {string} label @param {() => void} action @param {string} [title] */
 export function button(label, action, title = "") {
   const made = make("button", { type: "button", class: "small", text: label, onclick: action });
   if (title) made.title = title;
@@ -31,7 +27,6 @@ export function button(label, action, title = "") {
 
 /**
  * A row of download buttons.
- *
  * @param {string} what it is that is saved: tells the buttons of several figures apart
  * @param {Array<[string, () => void]>} actions label ("PNG") and action
  */
@@ -46,10 +41,7 @@ export function downloadRow(what, actions) {
   return row;
 }
 
-/**
- * @param {Blob} blob
- * @param {string} name of the file
- */
+/** @param {Blob} blob @param {string} name of the file */
 export function saveBlob(blob, name) {
   const address = URL.createObjectURL(blob);
   const link = /** @type {HTMLAnchorElement} */ (make("a", { href: address, download: name }));
@@ -61,7 +53,6 @@ export function saveBlob(blob, name) {
 
 /**
  * A table as RFC 4180 has it.  Text that a spreadsheet would take for a formula gets an apostrophe before it.
- *
  * @param {Array<Array<string | number | null>>} rows the first holds the names of the columns
  */
 export function csvText(rows) {
@@ -88,7 +79,6 @@ export function saveCsv(rows, name) {
 
 /**
  * The drawing as a file of its own, in the colours it has now.
- *
  * @param {SVGElement} svg
  */
 export function svgText(svg) {
@@ -116,7 +106,6 @@ export function svgText(svg) {
 
 /**
  * Of the drawing, not of the screen.
- *
  * @param {SVGElement} svg
  */
 function sizeOf(svg) {
@@ -124,17 +113,13 @@ function sizeOf(svg) {
   return box ? [box[2], box[3]] : [svg.clientWidth, svg.clientHeight];
 }
 
-/**
- * @param {SVGElement} svg
- * @param {string} name of the file
- */
+/** @param {SVGElement} svg @param {string} name of the file */
 export function saveSvg(svg, name) {
   saveBlob(new Blob([svgText(svg)], { type: "image/svg+xml" }), name);
 }
 
 /**
  * Small pictures are enlarged, pixel by pixel; drawings are saved at twice their size.
- *
  * @param {HTMLCanvasElement | SVGElement} picture
  * @param {string} name of the file
  */
@@ -145,10 +130,7 @@ export async function savePng(picture, name) {
   }, "image/png");
 }
 
-/**
- * @param {HTMLCanvasElement} canvas
- * @param {number} [least] pixels of the longer side
- */
+/** @param {HTMLCanvasElement} canvas @param {number} [least] pixels of the longer side */
 function enlarged(canvas, least = 320) {
   const times = Math.max(1, Math.ceil(least / Math.max(canvas.width, canvas.height)));
   if (times === 1) return canvas;
@@ -163,10 +145,7 @@ function enlarged(canvas, least = 320) {
   return large;
 }
 
-/**
- * @param {SVGElement} svg
- * @param {number} times its size
- */
+/** @param {SVGElement} svg @param {number} times its size */
 async function painted(svg, times) {
   const [width, height] = sizeOf(svg);
   const address = URL.createObjectURL(new Blob([svgText(svg)], { type: "image/svg+xml" }));
@@ -186,7 +165,6 @@ async function painted(svg, times) {
 
 /**
  * A name for a file: letters, digits and hyphens.
- *
  * @param {...string} parts
  */
 export function fileName(...parts) {

@@ -3,6 +3,10 @@ import { groundOf, steppedOnto } from "../map/grounds.js";
 import { rowsOf } from "./cells.js";
 import { part, say } from "./dom.js";
 
+/** @import {Arrays} from "./arrays.js" */
+/** @import {Rows} from "./cells.js" */
+/** @import {Choices, Look, State} from "./state.js" */
+
 const WAIT = 300; // milliseconds: browsers forbid an address that changes all the time
 const SAID = 2500; // milliseconds that a button tells what it did
 
@@ -19,15 +23,12 @@ const SAID = 2500; // milliseconds that a button tells what it did
  * @property {number[]} [lasso] its corners
  * @property {string} [rowsBy] order of the table's picture
  * @property {string} [columnsBy]
- * @property {import("./state.js").Look} [view]
+ * @property {Look} [view]
  * @property {string} [model] whose causes are shown
  * @property {string} [cause] that is marked
  */
 
-/**
- * @param {Seen} seen
- * @returns {string} without its "#"
- */
+/** @param {Seen} seen @returns {string} without its "#" */
 export function fragmentOf(seen) {
   const { section, row, second, map, colour, lines, view, model, cause, hidden, columns, lasso } = seen;
   const { rowsBy, columnsBy } = seen;
@@ -51,7 +52,6 @@ export function fragmentOf(seen) {
 
 /**
  * What a fragment tells; parts that make no sense are left out.
- *
  * @param {string} fragment without its "#"
  * @returns {Seen}
  */
@@ -85,10 +85,8 @@ export function seenIn(fragment) {
 
 /**
  * The address follows what the reader does, and what an address tells is shown.
- *
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {import("./state.js").State} state as it is at first
+ * @param {any} head @param {Arrays} arrays
+ * @param {State} state as it is at first
  */
 export function followLink(head, arrays, state) {
   const rows = rowsOf(head, arrays);
@@ -139,8 +137,7 @@ export function followLink(head, arrays, state) {
 }
 
 /**
- * @param {import("./state.js").Choices} now
- * @param {import("./state.js").Choices} first
+ * @param {Choices} now @param {Choices} first
  * @param {(row: number) => number} numberOf a row in the table
  * @returns {Seen}
  */
@@ -164,11 +161,7 @@ function seenNow(now, first, numberOf) {
   };
 }
 
-/**
- * @param {string} fragment
- * @param {import("./cells.js").Rows} rows
- * @param {import("./state.js").State} state
- */
+/** @param {string} fragment @param {Rows} rows @param {State} state */
 function restoreSeen(fragment, rows, state) {
   if (!fragment.includes("=")) {
     if (fragment) scrollHere(part(fragment)); // it was elsewhere before all was drawn
@@ -204,9 +197,7 @@ function restoreSeen(fragment, rows, state) {
 
 /**
  * Scroll this page to an element.  `scrollIntoView` would also move the page that this one is a frame of.
- *
- * @param {Element | null} element
- * @param {boolean} [centred]
+ * @param {Element | null} element @param {boolean} [centred]
  */
 function scrollHere(element, centred = false) {
   if (!element) return;

@@ -1,12 +1,13 @@
 /** Rows of the table: their values, and what to call them. */
 import { bitAt, rowOf } from "./arrays.js";
 
+/** @import {Arrays} from "./arrays.js" */
+/** @import {Label} from "./cells.js" */
+
 /**
  * The values of a row, NaN where missing.
- *
  * @param {any} head of the page
- * @param {import("./arrays.js").Arrays} arrays
- * @param {number} row
+ * @param {Arrays} arrays @param {number} row
  */
 export function rowValues(head, arrays, row) {
   const d = head.table.columns.length;
@@ -20,9 +21,7 @@ export function rowValues(head, arrays, row) {
 
 /**
  * The number of a row in the user's table, from 0, as in Python.
- *
- * @param {import("./arrays.js").Arrays} arrays
- * @param {number} row
+ * @param {Arrays} arrays @param {number} row
  */
 export function rowNumber(arrays, row) {
   return arrays["rows.numbers"]?.data[row] ?? row;
@@ -30,11 +29,7 @@ export function rowNumber(arrays, row) {
 
 /**
  * Its own name, or "row 17", counted from 0, as in Python.
- *
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {number} row
- * @returns {string}
+ * @param {any} head @param {Arrays} arrays @param {number} row @returns {string}
  */
 export function rowName(head, arrays, row) {
   return head.table.row_names?.[row] ?? `row ${rowNumber(arrays, row)}`;
@@ -42,21 +37,15 @@ export function rowName(head, arrays, row) {
 
 /**
  * The first label that tells kinds, not numbers; -1 where there is none.
- *
- * @param {any} head
- * @returns {number}
+ * @param {any} head @returns {number}
  */
 export function kindLabel(head) {
-  return head.table.labels.findIndex((/** @type {import("./cells.js").Label} */ label) => !label.numeric);
+  return head.table.labels.findIndex((/** @type {Label} */ label) => !label.numeric);
 }
 
 /**
  * What the first label that tells kinds says of a row; "" where there is none.
- *
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {number} row
- * @returns {string}
+ * @param {any} head @param {Arrays} arrays @param {number} row @returns {string}
  */
 export function rowLabel(head, arrays, row) {
   const which = kindLabel(head);
@@ -65,10 +54,7 @@ export function rowLabel(head, arrays, row) {
 
 /**
  * Name and label: "row 17 (7)".
- *
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {number} row
+ * @param {any} head @param {Arrays} arrays @param {number} row
  */
 export function rowTitle(head, arrays, row) {
   const label = rowLabel(head, arrays, row);

@@ -23,10 +23,7 @@ const STRIP_LETTER = 7.3; // pixels, about
  * @property {Array<Array<string | number | null>>} table all numbers, the first line their names
  */
 
-/**
- * @param {Strips} strips
- * @returns {HTMLElement}
- */
+/** @param {Strips} strips @returns {HTMLElement} */
 export function stripFigure(strips) {
   const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
   let svg = makeSvg("svg");
@@ -53,9 +50,7 @@ export function stripFigure(strips) {
 
 /**
  * Where the panels are: side by side, or on a narrow screen one below the other.
- *
- * @param {Strips} strips
- * @param {boolean} narrow
+ * @param {Strips} strips @param {boolean} narrow
  */
 export function stripFrames(strips, narrow) {
   const { names, panels } = strips;
@@ -79,11 +74,7 @@ export function stripFrames(strips, narrow) {
   return { width, height: narrow ? panels.length * block : block, letters, left, frames };
 }
 
-/**
- * @param {Mark[]} marks
- * @param {boolean} zero
- * @returns {[number, number]}
- */
+/** @param {Mark[]} marks @param {boolean} zero @returns {[number, number]} */
 function domainOf(marks, zero) {
   const all = marks.flatMap(({ value, low, high, other }) => [value, low, high, other]);
   const there = /** @type {number[]} */ (all.filter((one) => one !== undefined && Number.isFinite(one)));
@@ -93,11 +84,7 @@ function domainOf(marks, zero) {
   return [low - margin, high + margin];
 }
 
-/**
- * @param {Strips} strips
- * @param {boolean} narrow
- * @returns {SVGElement}
- */
+/** @param {Strips} strips @param {boolean} narrow @returns {SVGElement} */
 function drawStrips(strips, narrow) {
   const { width, height, letters, left, frames } = stripFrames(strips, narrow);
   const svg = makeSvg("svg", { class: "plot strips", viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0 });
@@ -130,11 +117,7 @@ function drawStrips(strips, narrow) {
   return svg;
 }
 
-/**
- * @param {Mark} mark
- * @param {(value: number) => number} x
- * @param {number} y
- */
+/** @param {Mark} mark @param {(value: number) => number} x @param {number} y */
 function* markOf({ value, low, high, other }, x, y) {
   if (!Number.isFinite(value)) return;
   const sure = low !== undefined && high !== undefined && (low > 0 || high < 0);
@@ -155,10 +138,7 @@ function* markOf({ value, low, high, other }, x, y) {
 
 /**
  * The line under the pointer, or that arrow keys lead to, in words.
- *
- * @param {SVGElement} svg
- * @param {Strips} strips
- * @param {HTMLElement} readout
+ * @param {SVGElement} svg @param {Strips} strips @param {HTMLElement} readout
  */
 function followLines(svg, strips, readout) {
   const { height, frames } = stripFrames(strips, matchMedia(NARROW).matches);

@@ -8,18 +8,17 @@ import { make, part, say, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
 
-/** @typedef {import("./posterior.js").RowStory} RowStory */
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {RowStory} from "./posterior.js" */
 
 const SURPRISING = 0.1; // chance of what was observed, given the rest of the row
 const PAUSE = 90; // milliseconds that the cursor must rest on a row
 const FIRST_LINES = 12;
 const PICTURE = 116; // pixels
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Arrays} arrays @param {State} state */
 export function showInspector(head, arrays, state) {
   const element = part("inspector");
   if (!element || !head.map) return;
@@ -53,28 +52,21 @@ export function showInspector(head, arrays, state) {
 /**
  * @typedef {object} Inspection
  * @property {any} head
- * @property {import("../page/cells.js").Rows} rows
- * @property {import("../page/state.js").State} state
+ * @property {Rows} rows
+ * @property {State} state
  * @property {Map<Float32Array, Float32Array>} costs of the rows by a model, and the same ascending
  * @property {boolean} all whether all columns are listed
  * @property {string} filter part of the names that are listed
  */
 
-/**
- * @param {Inspection} inspection
- * @param {Float32Array} cost
- * @returns {Float32Array} ascending
- */
+/** @param {Inspection} inspection @param {Float32Array} cost @returns {Float32Array} ascending */
 function sortedCosts({ costs }, cost) {
   const sorted = costs.get(cost) ?? Float32Array.from(cost).sort();
   costs.set(cost, sorted);
   return sorted;
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- */
+/** @param {Rows} rows @param {State} state */
 function rowSearch(rows, state) {
   const input = /** @type {HTMLInputElement} */ (
     make("input", {
@@ -109,11 +101,7 @@ function rowSearch(rows, state) {
   return form;
 }
 
-/**
- * @param {HTMLElement} body
- * @param {number} row
- * @param {Inspection} inspection
- */
+/** @param {HTMLElement} body @param {number} row @param {Inspection} inspection */
 function showRow(body, row, inspection) {
   const { head, rows, state } = inspection;
   const ground = homeOf(head, rows.arrays, state, row);
@@ -154,7 +142,6 @@ function showRow(body, row, inspection) {
 
 /**
  * Columns whose cell is surprising, the most surprising first.
- *
  * @param {RowStory} story
  */
 export function surprisingOf(story) {
@@ -163,10 +150,7 @@ export function surprisingOf(story) {
     .sort((a, b) => story.surprise[a] - story.surprise[b] || a - b);
 }
 
-/**
- * @param {number} row
- * @param {import("../page/state.js").State} state
- */
+/** @param {number} row @param {State} state */
 function rowButtons(row, state) {
   const { picked } = state.choices;
   const second = make("button", { type: "button", class: "small", text: "use as second row (B)" });
@@ -178,11 +162,7 @@ function rowButtons(row, state) {
 
 /**
  * Observed, predicted from the other pixels, and which pixels surprise.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Float64Array} cells
- * @param {RowStory} story
- * @param {number[]} odd
+ * @param {Rows} rows @param {Float64Array} cells @param {RowStory} story @param {number[]} odd
  * @param {[number, number]} shape
  */
 function threeImages(rows, cells, story, odd, shape) {
@@ -212,12 +192,8 @@ export function chance(p) {
 
 /**
  * Pixels large enough to be hatched (missing) and outlined (surprising).
- *
- * @param {ArrayLike<number>} values
- * @param {[number, number]} shape
- * @param {(value: number) => number[]} colour
- * @param {number[]} outlined
- * @param {string} label
+ * @param {ArrayLike<number>} values @param {[number, number]} shape @param {(value: number) => number[]} colour
+ * @param {number[]} outlined @param {string} label
  */
 function cellPicture(values, [height, width], colour, outlined, label) {
   const ratio = window.devicePixelRatio || 1;
@@ -244,12 +220,7 @@ function cellPicture(values, [height, width], colour, outlined, label) {
   return canvas;
 }
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {number} x
- * @param {number} y
- * @param {number} size
- */
+/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} size */
 function hatch(context, x, y, size) {
   context.strokeStyle = themeColour("--grey");
   context.lineWidth = 1;
@@ -262,11 +233,7 @@ function hatch(context, x, y, size) {
   context.stroke();
 }
 
-/**
- * @param {HTMLElement} body
- * @param {number} row
- * @param {Inspection} inspection
- */
+/** @param {HTMLElement} body @param {number} row @param {Inspection} inspection */
 function cellFilter(body, row, inspection) {
   const input = /** @type {HTMLInputElement} */ (
     make("input", {
@@ -288,11 +255,7 @@ function cellFilter(body, row, inspection) {
 
 /**
  * Columns, the most surprising first; missing ones before those that fit.
- *
- * @param {Float64Array} cells
- * @param {RowStory} story
- * @param {Inspection} inspection
- * @param {() => void} again
+ * @param {Float64Array} cells @param {RowStory} story @param {Inspection} inspection @param {() => void} again
  */
 function cellTable(cells, story, inspection, again) {
   const { rows } = inspection;
@@ -332,12 +295,7 @@ function cellTable(cells, story, inspection, again) {
   return make("div", {}, [box, more]);
 }
 
-/**
- * @param {number} j
- * @param {Float64Array} cells
- * @param {RowStory} story
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {number} j @param {Float64Array} cells @param {RowStory} story @param {Rows} rows */
 function cellLine(j, cells, story, rows) {
   const missing = Number.isNaN(cells[j]);
   const odd = story.surprise[j] < SURPRISING;

@@ -7,6 +7,11 @@ import { stripFigure } from "../page/strips.js";
 import { makeSortable } from "../page/tables.js";
 import { chance } from "./inspector.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Strips} from "../page/strips.js" */
+
 const MOST_LINES = 1000; // of columns
 const MANY_LINES = 30; // that a field narrows down
 const MOST_DRAWN = 25; // in a picture
@@ -16,11 +21,7 @@ const MOST_DRAWN = 25; // in a picture
  *   surprise: Array<number | null>}} WorstRow
  */
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Arrays} arrays @param {State} state */
 export function showWorst(head, arrays, state) {
   const place = part("worst");
   if (!place || !head.misfit) return;
@@ -44,11 +45,7 @@ function aboutWorst(head) {
   return `The ${head.map.name} of the map predict each cell from the other cells of its row. ${against}. ${listed} By chance alone some are two standard deviations beyond it.`;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Rows} rows @param {State} state */
 function worstRows(head, rows, state) {
   /** @type {WorstRow[]} */
   const found = head.misfit.rows;
@@ -90,10 +87,7 @@ function worstRows(head, rows, state) {
   ]);
 }
 
-/**
- * @param {WorstRow} one
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {WorstRow} one @param {Rows} rows */
 function oddWords(one, rows) {
   const words = one.odd.flatMap((j, k) => {
     const much = one.surprise[k];
@@ -104,11 +98,7 @@ function oddWords(one, rows) {
   return words.join("; ");
 }
 
-/**
- * @param {WorstRow[]} found
- * @param {import("../page/cells.js").Rows} rows
- * @returns {Array<Array<string | number | null>>}
- */
+/** @param {WorstRow[]} found @param {Rows} rows @returns {Array<Array<string | number | null>>} */
 export function worstRowLines(found, rows) {
   const heads = ["row", "name", "bits beyond", "standard deviation", "surprising cells", "expected", "most surprising"];
   const lines = found.map((one) => [
@@ -123,10 +113,7 @@ export function worstRowLines(found, rows) {
   return [heads, ...lines];
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {any} head @param {Rows} rows */
 function worstColumns(head, rows) {
   /** @type {{column_bits: Array<number | null>, column_alone: Array<number | null>}} */
   const { column_bits: bits, column_alone: alone } = head.misfit;
@@ -167,7 +154,6 @@ function worstColumns(head, rows) {
 
 /**
  * Drawn when it is opened.
- *
  * @param {() => HTMLElement} draw
  */
 function asPicture(draw) {
@@ -178,12 +164,7 @@ function asPicture(draw) {
   return details;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {WorstRow[]} found
- * @returns {import("../page/strips.js").Strips}
- */
+/** @param {any} head @param {Rows} rows @param {WorstRow[]} found @returns {Strips} */
 function worstRowStrips(head, rows, found) {
   const shown = found.slice(0, MOST_DRAWN);
   const marks = shown.map(({ beyond, sd }) => {
@@ -200,12 +181,7 @@ function worstRowStrips(head, rows, found) {
   };
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {number[]} order
- * @returns {import("../page/strips.js").Strips}
- */
+/** @param {any} head @param {Rows} rows @param {number[]} order @returns {Strips} */
 function worstColumnStrips(head, rows, order) {
   const { column_bits: bits, column_alone: alone } = head.misfit;
   const shown = order.slice(0, MOST_DRAWN);
@@ -246,8 +222,7 @@ function numberCell(value) {
 }
 
 /**
- * @param {string} caption
- * @param {HTMLElement[]} lines
+ * @param {string} caption @param {HTMLElement[]} lines
  * @param {Array<[string, string, string]>} heads name, type, explanation
  */
 function worstTable(caption, lines, heads) {

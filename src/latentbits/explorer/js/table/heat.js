@@ -7,6 +7,10 @@ import { drawImage, shortNumber } from "../page/images.js";
 import { blockMeans, orderBy, orderByCause, startOfBlock } from "./blocks.js";
 import { heatSvg } from "./heatsvg.js";
 
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+
 const MOST_HIGH = 560; // pixels
 const LARGEST_ROW = 14; // pixels of a row of few
 
@@ -15,11 +19,7 @@ const LARGEST_ROW = 14; // pixels of a row of few
  * @typedef {{rows: Uint32Array, columns: Uint32Array, height: number, width: number, means: Float32Array}} Heat
  */
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Arrays} arrays @param {State} state */
 export function showHeat(head, arrays, state) {
   const place = part("heat");
   if (!place) return;
@@ -100,7 +100,7 @@ function pixelsHigh(height) {
   return Math.min(MOST_HIGH, LARGEST_ROW * height);
 }
 
-/** @param {import("../page/cells.js").Rows} rows */
+/** @param {Rows} rows */
 function aboutHeat(rows) {
   const cells = rows.real
     ? "Red is above the mean of a column and blue below it, by up to two standard deviations."
@@ -108,21 +108,14 @@ function aboutHeat(rows) {
   return `Each cell of the table, or the mean of a block of cells where there are more than pixels. ${cells} Point at it for names; click to pick a row.`;
 }
 
-/**
- * @param {Heat} heat
- */
+/** @param {Heat} heat */
 function sizeWords({ rows, columns, height, width }) {
   const [down, across] = [rows.length / height, columns.length / width];
   if (down === 1 && across === 1) return "Each cell is shown.";
   return `A pixel is the mean of about ${shortNumber(down, 1)} rows and ${shortNumber(across, 1)} columns.`;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
- * @returns {Order[]}
- */
+/** @param {any} head @param {Arrays} arrays @param {Rows} rows @returns {Order[]} */
 function ordersOfRows(head, arrays, rows) {
   /** @type {Order[]} */
   const orders = [{ text: "their number", order: () => orderBy(rows.n, (i) => rows.number(i)) }];
@@ -148,11 +141,7 @@ function ordersOfRows(head, arrays, rows) {
   return orders;
 }
 
-/**
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
- * @returns {Order[]}
- */
+/** @param {Arrays} arrays @param {Rows} rows @returns {Order[]} */
 function ordersOfColumns(arrays, rows) {
   /** @type {Order[]} */
   const orders = [
@@ -169,10 +158,7 @@ function ordersOfColumns(arrays, rows) {
   ];
 }
 
-/**
- * @param {Order[]} orders
- * @param {(text: string) => void} choose
- */
+/** @param {Order[]} orders @param {(text: string) => void} choose */
 function orderChoice(orders, choose) {
   const select = /** @type {HTMLSelectElement} */ (
     make(
@@ -187,18 +173,14 @@ function orderChoice(orders, choose) {
 
 /**
  * The order of this name, or the first.
- *
- * @param {Order[]} orders
- * @param {string} text
+ * @param {Order[]} orders @param {string} text
  */
 function orderOf(orders, text) {
   return orders.find((one) => one.text === text) ?? orders[0];
 }
 
 /**
- * @param {import("../page/cells.js").Rows} rows
- * @param {Order} rowOrder
- * @param {Order} columnOrder
+ * @param {Rows} rows @param {Order} rowOrder @param {Order} columnOrder
  * @param {number} room pixels across
  * @returns {Heat}
  */
@@ -208,10 +190,7 @@ function heatOf(rows, rowOrder, columnOrder, room) {
   return { rows: down, columns: across, height, width, means: blockMeans(rows, down, across, height, width) };
 }
 
-/**
- * @param {HTMLElement} frame
- * @param {() => void} draw
- */
+/** @param {HTMLElement} frame @param {() => void} draw */
 function drawWhenSeen(frame, draw) {
   let width = 0;
   const again = () => {
@@ -232,11 +211,7 @@ function drawWhenSeen(frame, draw) {
 
 /**
  * What is under the mouse, or where the arrow keys went; a click or Enter picks the row.
- *
- * @param {HTMLCanvasElement} canvas
- * @param {() => Heat | null} heatNow
- * @param {import("../page/cells.js").Rows} rows
- * @param {HTMLElement} readout
+ * @param {HTMLCanvasElement} canvas @param {() => Heat | null} heatNow @param {Rows} rows @param {HTMLElement} readout
  * @param {(row: number) => void} pick
  */
 function followCursor(canvas, heatNow, rows, readout, pick) {
@@ -273,12 +248,7 @@ function followCursor(canvas, heatNow, rows, readout, pick) {
   });
 }
 
-/**
- * @param {Heat} heat
- * @param {number} x
- * @param {number} y
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {Heat} heat @param {number} x @param {number} y @param {Rows} rows */
 function cellWords(heat, x, y, rows) {
   const own = [startOfBlock(y, heat.rows.length, heat.height), startOfBlock(y + 1, heat.rows.length, heat.height)];
   const columns = [startOfBlock(x, rows.d, heat.width), startOfBlock(x + 1, rows.d, heat.width)];
@@ -294,11 +264,7 @@ function cellWords(heat, x, y, rows) {
   return `${who}, ${what}: ${Number.isNaN(mean) ? "all missing" : value + unit}`;
 }
 
-/**
- * @param {number[]} range
- * @param {(k: number) => string} nameOf
- * @param {string} what
- */
+/** @param {number[]} range @param {(k: number) => string} nameOf @param {string} what */
 function named([from, to], nameOf, what) {
   return to - from === 1 ? nameOf(from) : `${to - from} ${what}, ${nameOf(from)} to ${nameOf(to - 1)}`;
 }

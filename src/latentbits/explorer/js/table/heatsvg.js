@@ -3,6 +3,9 @@ import { shortened } from "../page/cells.js";
 import { makeSvg, themeColour } from "../page/dom.js";
 import { startOfBlock } from "./blocks.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Heat} from "./heat.js" */
+
 const WIDE = 640;
 const HEAT_HIGH = 720;
 const NAME_HIGH = 11; // pixels that a name needs
@@ -11,10 +14,7 @@ const HEAT_LETTERS = 22;
 
 /**
  * @param {HTMLCanvasElement} canvas a pixel a block
- * @param {import("./heat.js").Heat} heat
- * @param {import("../page/cells.js").Rows} rows
- * @param {string} rowsBy
- * @param {string} columnsBy
+ * @param {Heat} heat @param {Rows} rows @param {string} rowsBy @param {string} columnsBy
  * @returns {string} the text of the file
  */
 export function heatSvg(canvas, heat, rows, rowsBy, columnsBy) {
@@ -60,9 +60,7 @@ export function heatSvg(canvas, heat, rows, rowsBy, columnsBy) {
 
 /**
  * Names beside their blocks; none where there is no room for all of them.
- *
- * @param {Uint32Array} order
- * @param {number} blocks
+ * @param {Uint32Array} order @param {number} blocks
  * @param {number} length pixels
  * @param {(k: number) => string} nameOf
  */
@@ -74,10 +72,7 @@ function namesOf(order, blocks, length, nameOf) {
   }));
 }
 
-/**
- * @param {import("./heat.js").Heat} heat
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {Heat} heat @param {Rows} rows */
 function heatWords(heat, rows) {
   const many = `${heat.rows.length.toLocaleString("en")} rows, ${rows.d.toLocaleString("en")} columns`;
   return `${many}; ${rows.real ? "red: above the mean of a column, blue: below" : "dark: 1, light: 0, yellow: missing"}`;

@@ -132,10 +132,7 @@ export function namedBars(values, names, options, others) {
   return barList(items, { most: MOST_NAMES, format: weightText, ...options });
 }
 
-/**
- * The causes below that it turns on most surely.
- * @param {LayerView} layer @param {number} cause
- */
+/** The causes below that it turns on most surely. @param {LayerView} layer @param {number} cause */
 function drives(layer, cause) {
   const shown = layer.shown(cause);
   const items = bySize(shown).map((j) => ({ name: layer.below[j], value: shown[j] }));
@@ -160,10 +157,7 @@ export function usageLine(usage) {
   return make("div", { class: "usage" }, [barOf(usage), make("span", { text })]);
 }
 
-/**
- * How sure a cause is.
- * @param {number} found @param {number} rounds
- */
+/** How sure a cause is. @param {number} found @param {number} rounds */
 export function againLine(found, rounds) {
   const fits = rounds === 1 ? "a fit to a part of the rows" : `fits to ${rounds} parts of the rows`;
   const times = rounds === 1 ? ["not found again", "found again"][found] : `found again ${found} of ${rounds} times`;
@@ -309,10 +303,7 @@ function spreadOf(layer, cause, value) {
   ]);
 }
 
-/**
- * How many numbers fall into each of equal bins.
- * @param {Float32Array} values @param {number} bins
- */
+/** How many numbers fall into each of equal bins. @param {Float32Array} values @param {number} bins */
 export function histogram(values, bins) {
   const [low, high] = /** @type {[number, number]} */ (extentOf(values, "real"));
   const counts = new Array(bins).fill(0);

@@ -83,10 +83,7 @@ export function bestFirst(galleries, models) {
   return [...galleries].sort((a, b) => Number(Boolean(a.note)) - Number(Boolean(b.note)) || place(a) - place(b));
 }
 
-/**
- * Where a key leads from tab i of n; null for other keys.
- * @param {string} key @param {number} i @param {number} n
- */
+/** Where a key leads from tab i of n; null for other keys. @param {string} key @param {number} i @param {number} n */
 export function nextTab(key, i, n) {
   if (key === "ArrowRight" || key === "ArrowDown") return (i + 1) % n;
   if (key === "ArrowLeft" || key === "ArrowUp") return (i + n - 1) % n;
@@ -150,10 +147,7 @@ function explainsRows(gallery, arrays) {
   return gallery.layers.every((/** @type {any} */ layer) => arrays[`${layer.arrays}.states`] !== undefined);
 }
 
-/**
- * What the colours or bars mean.
- * @param {string} kind @param {any} head
- */
+/** What the colours or bars mean. @param {string} kind @param {any} head */
 function scaleWords(kind, head) {
   const images = head.table.image_shape !== null;
   if (kind === "signed") return "Red pulls up, blue pulls down.";
@@ -323,10 +317,7 @@ export function weightRows(layer) {
   ];
 }
 
-/**
- * All pictures of a layer on one sheet, a pixel apart.
- * @param {LayerView} layer @param {[number, number]} shape
- */
+/** All pictures of a layer on one sheet, a pixel apart. @param {LayerView} layer @param {[number, number]} shape */
 function sheetOf(layer, shape) {
   const across = Math.ceil(Math.sqrt(layer.names.length));
   const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));

@@ -68,10 +68,7 @@ function ranked(shares, least) {
     .sort((a, b) => b.share - a.share || a.child - b.child);
 }
 
-/**
- * How surely a cause with this weight, were it the only one, turns its child on.
- * @param {ArrayLike<number>} weights
- */
+/** How surely a cause with this weight, were it the only one, turns its child on. @param {ArrayLike<number>} weights */
 export function strengthsOf(weights) {
   return Float32Array.from(weights, (weight) => -Math.expm1(-weight));
 }

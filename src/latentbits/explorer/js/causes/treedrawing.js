@@ -108,10 +108,7 @@ export function edgeWords(tree, names, j) {
   return words + (tree.sure[j] ? "" : ", no more than chance gives") + againWords(tree, j);
 }
 
-/**
- * In how many other fits an edge was found; "" where there were none.
- * @param {any} tree @param {number} j
- */
+/** In how many other fits an edge was found; "" where there were none. @param {any} tree @param {number} j */
 export function againWords(tree, j) {
   return tree.found_again
     ? `, found again in ${tree.found_again[j]} of ${tree.n_rounds} fits to parts of the rows`

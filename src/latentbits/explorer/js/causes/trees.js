@@ -85,10 +85,7 @@ function treeView(tree, page) {
   return { tree, model, means: chances(model, shares), shares };
 }
 
-/**
- * The column that has the most in common with all its neighbours.
- * @param {any} tree
- */
+/** The column that has the most in common with all its neighbours. @param {any} tree */
 export function busiest(tree) {
   const total = tree.information.map((/** @type {number} */ own) => own);
   tree.parents.forEach((/** @type {number} */ parent, /** @type {number} */ j) => {
@@ -251,10 +248,7 @@ function treeDrawing(place, views, page, onchoose) {
   };
 }
 
-/**
- * The number that a column is filled by.
- * @param {TreeView} view @param {RowIn | null} found @param {number} j
- */
+/** The number that a column is filled by. @param {TreeView} view @param {RowIn | null} found @param {number} j */
 function fillOf(view, found, j) {
   const { model } = view;
   if (!found || !model) return view.means[j];
@@ -271,10 +265,7 @@ function nodeWords(view, found, names, j) {
   return words.join(", ");
 }
 
-/**
- * What a row is in at a column: "1, state 3 (0.92)".
- * @param {TreeView} view @param {RowIn} found @param {number} j
- */
+/** What a row is in at a column: "1, state 3 (0.92)". @param {TreeView} view @param {RowIn} found @param {number} j */
 function stateWords(view, found, j) {
   const missing = Number.isNaN(found.values[j]);
   const { state, share } = found.states[j];
@@ -282,10 +273,7 @@ function stateWords(view, found, j) {
   return (missing ? "missing" : String(found.values[j])) + inState;
 }
 
-/**
- * The same, and how probable all other bits make it.
- * @param {TreeView} view @param {RowIn} found @param {number} j
- */
+/** The same, and how probable all other bits make it. @param {TreeView} view @param {RowIn} found @param {number} j */
 function bitWords(view, found, j) {
   const unlike = found.beliefs.unlike[j];
   const given = Number.isNaN(unlike) ? "" : `; given all its other bits, P = ${weightText(unlike)}`;

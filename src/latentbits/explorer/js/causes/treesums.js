@@ -121,10 +121,7 @@ function likelihood(tree, known, j, t) {
   return bit > 0 ? on : 1 - on;
 }
 
-/**
- * To a sum of 1, in place; the sum it had.
- * @param {Float64Array} values @param {number} start @param {number} n
- */
+/** To a sum of 1, in place; the sum it had. @param {Float64Array} values @param {number} start @param {number} n */
 function normalise(values, start, n) {
   let total = 0;
   for (let t = start; t < start + n; t++) total += values[t];
@@ -132,12 +129,7 @@ function normalise(values, start, n) {
   return total;
 }
 
-/**
- * P(bit = 1) of every column.
- * @param {TreeModel} tree
- * @param {Float64Array} states (d, k)
- * @returns {Float32Array}
- */
+/** P(bit = 1) of every column. @param {TreeModel} tree @param {Float64Array} states (d, k) @returns {Float32Array} */
 export function chances(tree, states) {
   const { k, emissions } = tree;
   return Float32Array.from(tree.parents, (_, j) => {
@@ -162,10 +154,7 @@ export function mostProbable(tree, states) {
   });
 }
 
-/**
- * P(tree | row) of several.
- * @param {TreeModel[]} trees @param {number[]} shares @param {ArrayLike<number>} row
- */
+/** P(tree | row) of several. @param {TreeModel[]} trees @param {number[]} shares @param {ArrayLike<number>} row */
 export function treesOf(trees, shares, row) {
   const logs = trees.map((tree, m) => Math.log(shares[m]) + beliefs(tree, { row }).logP);
   const most = Math.max(...logs);

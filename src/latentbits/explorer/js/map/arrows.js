@@ -113,11 +113,7 @@ function fits(box, view, taken) {
   );
 }
 
-/**
- * The lines of a head, in pixels.
- * @param {Arrow} arrow
- * @returns {number[][]} three corners, the tip in the middle
- */
+/** The lines of a head, in pixels. @param {Arrow} arrow @returns {number[][]} three corners, the tip in the middle */
 export function arrowHead({ from, to }) {
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]) || 1;
   const [u, v] = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];

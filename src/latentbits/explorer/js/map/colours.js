@@ -45,10 +45,7 @@ export function commonest(counts) {
   return order.slice(0, LIGHT_PALETTE.length).sort((a, b) => a - b);
 }
 
-/**
- * A colour of the scale, from little (blue) to much (red).
- * @param {number} t from 0 to 1
- */
+/** A colour of the scale, from little (blue) to much (red). @param {number} t from 0 to 1 */
 export function rampColour(t) {
   const mixed = between(RAMP.map(rgbOf), t);
   return `#${mixed.map((value) => value.toString(16).padStart(2, "0")).join("")}`;

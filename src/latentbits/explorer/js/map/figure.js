@@ -104,10 +104,7 @@ export class MapFigure {
     return new Points(this.means, this.ground.axes, this.ground.rows);
   }
 
-  /**
-   * Another map, all of it.
-   * @param {Ground} ground
-   */
+  /** Another map, all of it. @param {Ground} ground */
   standOn(ground) {
     this.ground = ground;
     this.points = this.newPoints();
@@ -174,10 +171,7 @@ export class MapFigure {
     }
   }
 
-  /**
-   * Draw before the next frame.
-   * @param {boolean} below the points, too
-   */
+  /** Draw before the next frame. @param {boolean} below the points, too */
   request(below) {
     this.dueBelow ||= below;
     if (this.due) return;
@@ -217,10 +211,7 @@ export class MapFigure {
     this.arrows = null;
   }
 
-  /**
-   * Columns as arrows, where the reader wants them so.
-   * @returns {Arrow[]}
-   */
+  /** Columns as arrows, where the reader wants them so. @returns {Arrow[]} */
   laidOutArrows() {
     if (this.state.choices.columns !== "arrows") return [];
     if (!this.arrows) {
@@ -285,10 +276,7 @@ export class MapFigure {
     this.drawMarks(context);
   }
 
-  /**
-   * Lines, ellipses, rings: all that lies over the points.
-   * @param {CanvasRenderingContext2D} context
-   */
+  /** Lines, ellipses, rings: all that lies over the points. @param {CanvasRenderingContext2D} context */
   drawMarks(context) {
     const colours = { ink: themeColour("--ink"), paper: themeColour("--paper"), accent: themeColour("--accent") };
     drawLines(context, this.laidOut(), colours, this.marked);
@@ -401,10 +389,7 @@ export class MapFigure {
     return { x: this.view.across(x), y: this.view.down(y) };
   }
 
-  /**
-   * A row that is on the map, or null.
-   * @param {number | null} row
-   */
+  /** A row that is on the map, or null. @param {number | null} row */
   onIt(row) {
     return row !== null && isOn(this.ground, row) ? row : null;
   }

@@ -77,10 +77,7 @@ function oneOfSeveral(head, arrays, number) {
   };
 }
 
-/**
- * Whether a row is on a map.
- * @param {Ground} ground @param {number} row
- */
+/** Whether a row is on a map. @param {Ground} ground @param {number} row */
 export function isOn({ homes, number }, row) {
   return homes === null || homes[row] === number;
 }
@@ -93,10 +90,7 @@ export function homeOf(head, arrays, state, row) {
   return groundOf(head, arrays, state.choices.map === null ? null : arrays["maps.home"].data[row]);
 }
 
-/**
- * Where the page says a row is.
- * @param {Ground} ground @param {number} row @returns {Gaussian}
- */
+/** Where the page says a row is. @param {Ground} ground @param {number} row @returns {Gaussian} */
 export function startOn(ground, row) {
   return {
     mean: [...ground.means.subarray(2 * row, 2 * row + 2)],

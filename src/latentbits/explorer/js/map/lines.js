@@ -43,10 +43,7 @@ export function layOutLines(view, columns, names, weights, bias, widthOf) {
   });
 }
 
-/**
- * Where no name should stand: on the numbers of the axes and on the buttons.
- * @param {View} view @returns {Box[]}
- */
+/** Where no name should stand: on the numbers of the axes and on the buttons. @param {View} view @returns {Box[]} */
 export function notForNames(view) {
   return [
     { left: 0, top: view.height - 18, right: view.width, bottom: view.height },
@@ -91,10 +88,7 @@ function isCrossed({ left, top, right, bottom }, { ends, towards }) {
   return sides.includes(true) && sides.includes(false);
 }
 
-/**
- * The area that two boxes share.
- * @param {Box} a @param {Box} b
- */
+/** The area that two boxes share. @param {Box} a @param {Box} b */
 function overlap(a, b) {
   const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
   const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
@@ -142,10 +136,7 @@ export function drawLines(context, lines, colours, marked) {
 
 export const LABEL_FONT = "600 12px system-ui, sans-serif";
 
-/**
- * Points every 14 pixels along a line.
- * @param {number[]} ends
- */
+/** Points every 14 pixels along a line. @param {number[]} ends */
 export function strokesAlong([x1, y1, x2, y2]) {
   const length = Math.hypot(x2 - x1, y2 - y1);
   const many = Math.floor(length / 14);

@@ -166,10 +166,7 @@ function loadingImages(all, shape) {
   return make("div", { class: "loading-images" }, figures);
 }
 
-/**
- * What the axes go with, as a picture for print.
- * @param {any} head
- */
+/** What the axes go with, as a picture for print. @param {any} head */
 function meaningsFigure(head) {
   /** @type {Array<{axis: number, label: string, strength: number, measure: string}>} */
   const all = head.map.meanings;

@@ -265,10 +265,7 @@ class MapControl {
     return true;
   }
 
-  /**
-   * The place looked at is then the middle of the window.
-   * @param {() => void} move of the view
-   */
+  /** The place looked at is then the middle of the window. @param {() => void} move of the view */
   byKeys(move) {
     this.change(move);
     this.figure.crosshair = true;
@@ -297,10 +294,7 @@ class MapControl {
     say(this.inWords(row));
   }
 
-  /**
-   * Where a row is outside the window, or at its edge, the map moves to it.
-   * @param {number} row
-   */
+  /** Where a row is outside the window, or at its edge, the map moves to it. @param {number} row */
   bringIn(row) {
     const { figure } = this;
     if (figure.onIt(row) === null) return;

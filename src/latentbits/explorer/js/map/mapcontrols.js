@@ -6,10 +6,7 @@ import { make, say } from "../page/dom.js";
 /** @import {State} from "../page/state.js" */
 /** @import {MapFigure} from "./figure.js" */
 
-/**
- * Names that inputs offer.
- * @param {string[]} columns
- */
+/** Names that inputs offer. @param {string[]} columns */
 export function columnNames(columns) {
   return make(
     "datalist",

@@ -99,18 +99,12 @@ async function completions(rows, chosen, ground) {
   return lines;
 }
 
-/**
- * Seven digits are what single precision holds.
- * @param {number} value
- */
+/** Seven digits are what single precision holds. @param {number} value */
 function rounded(value) {
   return Number(value.toPrecision(7));
 }
 
-/**
- * The map as it is seen, with its legend below, at least two pixels to one.
- * @param {MapFigure} figure
- */
+/** The map as it is seen, with its legend below, at least two pixels to one. @param {MapFigure} figure */
 function mapPicture(figure) {
   const { view } = figure;
   const ratio = Math.max(2, figure.ratio);

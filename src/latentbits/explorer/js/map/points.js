@@ -14,10 +14,7 @@ const FADED = 0.12;
 const TITLE_FONT = "600 12px system-ui, sans-serif";
 const LONGEST_TITLE = 48;
 
-/**
- * What is written at an axis; the arrow points to where it grows.
- * @param {string} axis
- */
+/** What is written at an axis; the arrow points to where it grows. @param {string} axis */
 export function titleOf(axis) {
   return `${shortened(axis, LONGEST_TITLE)} →`;
 }
@@ -91,10 +88,7 @@ export class Points {
     return n;
   }
 
-  /**
-   * The radius of each place, in CSS pixels: its area grows with the number of rows there.
-   * @param {View} view
-   */
+  /** The radius of each place, in CSS pixels: its area grows with the number of rows there. @param {View} view */
   radii(view) {
     const closer = Math.min(2.5, Math.max(0.8, (view.scale / view.home.scale) ** 0.3));
     const least = Math.min(5, Math.max(1.2, 9 / Math.max(this.n, 1) ** 0.16)) * closer;
@@ -107,10 +101,7 @@ export class Points {
     return radii;
   }
 
-  /**
-   * The nearest place with a row that is seen, or -1.
-   * @param {Place} place @param {number} reach
-   */
+  /** The nearest place with a row that is seen, or -1. @param {Place} place @param {number} reach */
   at(place, reach) {
     return this.nearest.find(place.x, place.y, reach, (g) => this.seen[g] > 0);
   }

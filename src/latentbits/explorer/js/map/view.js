@@ -43,10 +43,7 @@ export class View {
     Object.assign(this, this.home);
   }
 
-  /**
-   * Where it looks, that another window can look there, too; null for all of the map.
-   * @returns {Look | null}
-   */
+  /** Where it looks, that another window can look there, too; null for all of the map. @returns {Look | null} */
   look() {
     const { x, y, scale, home } = this;
     return x === home.x && y === home.y && scale === home.scale ? null : { x, y, zoom: scale / home.scale };
@@ -70,10 +67,7 @@ export class View {
     return (this.y - y) * this.scale + this.height / 2;
   }
 
-  /**
-   * The place of the map at a pixel.
-   * @param {number} across @param {number} down
-   */
+  /** The place of the map at a pixel. @param {number} across @param {number} down */
   place(across, down) {
     return { x: this.x + (across - this.width / 2) / this.scale, y: this.y - (down - this.height / 2) / this.scale };
   }

@@ -129,10 +129,7 @@ export function showTrials(head) {
   );
 }
 
-/**
- * The name of a model without its size.
- * @param {string} name "noisy OR of 8, 4", "2 latent traits"
- */
+/** The name of a model without its size. @param {string} name "noisy OR of 8, 4", "2 latent traits" */
 export function familyWords(name) {
   return name.replace(/ of [\d, ]+( states)?$/, "").replace(/^\d+ /, "");
 }

@@ -84,10 +84,7 @@ function aboutMorph(head) {
   return `Rows are points in the space of the ${head.morph.name}. On the straight way from one to the other bits flip one by one, so that each stage is a row of bits; the ${half}.`;
 }
 
-/**
- * The way between two rows.
- * @param {Arrays} arrays @param {[number, number]} rows
- */
+/** The way between two rows. @param {Arrays} arrays @param {[number, number]} rows */
 function wayOf(arrays, rows) {
   const [a, b] = rows.map((row) => rowOf(arrays["morph.places"], row));
   return wayBetween(arrays["morph.weights"].data, arrays["morph.phi"].data, a, b);
@@ -117,10 +114,7 @@ function randomPair(n, arrays) {
  * @property {Flip[]} flips
  */
 
-/**
- * The slider and what follows it.
- * @param {any} head @param {Arrays} arrays
- */
+/** The slider and what follows it. @param {any} head @param {Arrays} arrays */
 function morphView(head, arrays) {
   const shape = head.table.image_shape;
   /** @type {MorphNow | null} */
@@ -183,10 +177,7 @@ function morphView(head, arrays) {
   return { element, show };
 }
 
-/**
- * How near the ends of the way come to the rows.
- * @param {MorphNow} now @param {any} head @param {Arrays} arrays
- */
+/** How near the ends of the way come to the rows. @param {MorphNow} now @param {any} head @param {Arrays} arrays */
 function endWords(now, head, arrays) {
   const [a, b] = [0, 1].map((t) => differing(bitsAlong(now.way, t), now.ends[t]));
   const [from, to] = now.rows.map((row) => rowTitle(head, arrays, row));
@@ -230,10 +221,7 @@ function playButton(slider, update) {
   return play;
 }
 
-/**
- * Rows as images: both rows, the stage between them, and strips of stages.
- * @param {[number, number]} shape
- */
+/** Rows as images: both rows, the stage between them, and strips of stages. @param {[number, number]} shape */
 function imageStage(shape) {
   const captions = ["", "morph", "cross-fade", ""].map((text) => make("figcaption", { text }));
   const canvases = captions.map(() => /** @type {HTMLCanvasElement} */ (make("canvas")));
@@ -285,10 +273,7 @@ function imageStage(shape) {
   };
 }
 
-/**
- * The strips on one canvas, a pixel apart.
- * @param {HTMLElement[]} strips @param {[number, number]} shape
- */
+/** The strips on one canvas, a pixel apart. @param {HTMLElement[]} strips @param {[number, number]} shape */
 function stripSheet(strips, shape) {
   const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));
   sheet.width = STAGES * (shape[1] + 1) - 1;

@@ -38,10 +38,7 @@ export class Rows {
     return this.missing !== undefined && bitAt(this.missing, i, j) === 1;
   }
 
-  /**
-   * A bit or a number; NaN where missing.
-   * @param {number} i @param {number} j
-   */
+  /** A bit or a number; NaN where missing. @param {number} i @param {number} j */
   at(i, j) {
     if (this.isMissing(i, j)) return NaN;
     return this.real ? this.values.data[i * this.d + j] : bitAt(this.values, i, j);
@@ -52,10 +49,7 @@ export class Rows {
     return Float64Array.from({ length: this.d }, (_, j) => this.at(i, j));
   }
 
-  /**
-   * Its number in the user's table, from 0.
-   * @param {number} i
-   */
+  /** Its number in the user's table, from 0. @param {number} i */
   number(i) {
     return rowNumber(this.arrays, i);
   }
@@ -93,10 +87,7 @@ export class Rows {
     return { sums, squares: this.real ? squares : sums, counts };
   }
 
-  /**
-   * How often a row counts.
-   * @param {number} i
-   */
+  /** How often a row counts. @param {number} i */
   weight(i) {
     return this.weights ? this.weights[i] : 1;
   }
@@ -139,10 +130,7 @@ export class Rows {
     return { means, sds: means.map((mean, j) => Math.sqrt(Math.max(squares[j] / counts[j] - mean * mean, 0))) };
   }
 
-  /**
-   * The row of this number or name, or -1; a name that only begins so will do.
-   * @param {string} text
-   */
+  /** The row of this number or name, or -1; a name that only begins so will do. @param {string} text */
   find(text) {
     const wanted = text.trim();
     if (wanted === "") return -1;
@@ -162,10 +150,7 @@ export class Rows {
   }
 }
 
-/**
- * Names of which no two are the same: later ones get their number.
- * @param {string[]} names
- */
+/** Names of which no two are the same: later ones get their number. @param {string[]} names */
 function namesApart(names) {
   /** @type {Set<string>} */
   const seen = new Set();
@@ -178,11 +163,7 @@ function namesApart(names) {
   });
 }
 
-/**
- * A name short enough, its end kept: many names begin alike.
- * @param {string} text
- * @param {number} most characters
- */
+/** A name short enough, its end kept: many names begin alike. @param {string} text @param {number} most characters */
 export function shortened(text, most) {
   const letters = lettersOf(text, most);
   if (!letters) return text;
@@ -194,10 +175,7 @@ export function shortened(text, most) {
 /** @type {WeakMap<object, Rows>} */
 const rowsOfPages = new WeakMap();
 
-/**
- * The rows of a page; parts of the page share them.
- * @param {any} head @param {Arrays} arrays
- */
+/** The rows of a page; parts of the page share them. @param {any} head @param {Arrays} arrays */
 export function rowsOf(head, arrays) {
   let rows = rowsOfPages.get(head);
   if (!rows) {

@@ -24,10 +24,7 @@ export const NARROW = "(max-width: 600px)";
  * @property {string} file the beginning of file names
  */
 
-/**
- * The drawing, its downloads and its table.
- * @param {Chart} chart @returns {HTMLElement}
- */
+/** The drawing, its downloads and its table. @param {Chart} chart @returns {HTMLElement} */
 export function chartFigure(chart) {
   const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
   let svg = makeSvg("svg");

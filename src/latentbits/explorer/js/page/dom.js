@@ -36,27 +36,18 @@ function fill(element, properties, children) {
   element.append(...children);
 }
 
-/**
- * The element with this id, or null where the page has no such part.
- * @param {string} id
- */
+/** The element with this id, or null where the page has no such part. @param {string} id */
 export function part(id) {
   return document.getElementById(id);
 }
 
-/**
- * Tell those who cannot see the page what has just happened.
- * @param {string} text
- */
+/** Tell those who cannot see the page what has just happened. @param {string} text */
 export function say(text) {
   const place = part("say");
   if (place) place.textContent = text;
 }
 
-/**
- * A colour of the style sheet, as it is now (light or dark).
- * @param {string} name such as "--ink"
- */
+/** A colour of the style sheet, as it is now (light or dark). @param {string} name such as "--ink" */
 export function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -77,10 +77,7 @@ export function saveCsv(rows, name) {
   saveBlob(new Blob(["\ufeff", csvText(rows)], { type: "text/csv;charset=utf-8" }), name);
 }
 
-/**
- * The drawing as a file of its own, in the colours it has now.
- * @param {SVGElement} svg
- */
+/** The drawing as a file of its own, in the colours it has now. @param {SVGElement} svg */
 export function svgText(svg) {
   const copy = /** @type {SVGElement} */ (svg.cloneNode(true));
   const [own, other] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
@@ -104,10 +101,7 @@ export function svgText(svg) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/**
- * Of the drawing, not of the screen.
- * @param {SVGElement} svg
- */
+/** Of the drawing, not of the screen. @param {SVGElement} svg */
 function sizeOf(svg) {
   const box = svg.getAttribute("viewBox")?.split(" ").map(Number);
   return box ? [box[2], box[3]] : [svg.clientWidth, svg.clientHeight];
@@ -163,10 +157,7 @@ async function painted(svg, times) {
   }
 }
 
-/**
- * A name for a file: letters, digits and hyphens.
- * @param {...string} parts
- */
+/** A name for a file: letters, digits and hyphens. @param {...string} parts */
 export function fileName(...parts) {
   const words = parts
     .slice(0, -1)

@@ -95,12 +95,7 @@ export function colourScale(kind, scale) {
   return (value) => (Number.isNaN(value) ? missing : between([off, mid, on], (value - low) / (high - low)));
 }
 
-/**
- * A colour on the way through three.
- * @param {Colour[]} stops
- * @param {number} place 0 to 1
- * @returns {Colour}
- */
+/** A colour on the way through three. @param {Colour[]} stops @param {number} place 0 to 1 @returns {Colour} */
 export function between(stops, place) {
   const x = Math.min(Math.max(place, 0), 1) * (stops.length - 1);
   const i = Math.min(Math.floor(x), stops.length - 2);
@@ -130,10 +125,7 @@ export function shortNumber(value, digits = 2) {
   return text.replace("-", "−");
 }
 
-/**
- * The places of the numbers of largest size, the largest first.
- * @param {ArrayLike<number>} values
- */
+/** The places of the numbers of largest size, the largest first. @param {ArrayLike<number>} values */
 export function bySize(values) {
   return Array.from({ length: values.length }, (_, i) => i).sort(
     (a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b,

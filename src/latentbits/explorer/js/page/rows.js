@@ -4,11 +4,7 @@ import { bitAt, rowOf } from "./arrays.js";
 /** @import {Arrays} from "./arrays.js" */
 /** @import {Label} from "./cells.js" */
 
-/**
- * The values of a row, NaN where missing.
- * @param {any} head of the page
- * @param {Arrays} arrays @param {number} row
- */
+/** The values of a row, NaN where missing. @param {any} head of the page @param {Arrays} arrays @param {number} row */
 export function rowValues(head, arrays, row) {
   const d = head.table.columns.length;
   const bits = arrays["rows.values"];
@@ -19,10 +15,7 @@ export function rowValues(head, arrays, row) {
   return values;
 }
 
-/**
- * The number of a row in the user's table, from 0, as in Python.
- * @param {Arrays} arrays @param {number} row
- */
+/** The number of a row in the user's table, from 0, as in Python. @param {Arrays} arrays @param {number} row */
 export function rowNumber(arrays, row) {
   return arrays["rows.numbers"]?.data[row] ?? row;
 }
@@ -35,10 +28,7 @@ export function rowName(head, arrays, row) {
   return head.table.row_names?.[row] ?? `row ${rowNumber(arrays, row)}`;
 }
 
-/**
- * The first label that tells kinds, not numbers; -1 where there is none.
- * @param {any} head @returns {number}
- */
+/** The first label that tells kinds, not numbers; -1 where there is none. @param {any} head @returns {number} */
 export function kindLabel(head) {
   return head.table.labels.findIndex((/** @type {Label} */ label) => !label.numeric);
 }
@@ -52,10 +42,7 @@ export function rowLabel(head, arrays, row) {
   return head.table.labels[which]?.levels[arrays[`labels.${which}`].data[row]] ?? "";
 }
 
-/**
- * Name and label: "row 17 (7)".
- * @param {any} head @param {Arrays} arrays @param {number} row
- */
+/** Name and label: "row 17 (7)". @param {any} head @param {Arrays} arrays @param {number} row */
 export function rowTitle(head, arrays, row) {
   const label = rowLabel(head, arrays, row);
   return rowName(head, arrays, row) + (label ? ` (${label})` : "");

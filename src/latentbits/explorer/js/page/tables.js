@@ -12,10 +12,7 @@ export function showTable(head) {
   table.parentElement?.after(downloadRow("the comparison", [["CSV", save]]));
 }
 
-/**
- * A button in each head of a column, with its explanation.
- * @param {HTMLTableElement} table
- */
+/** A button in each head of a column, with its explanation. @param {HTMLTableElement} table */
 export function makeSortable(table) {
   const heads = /** @type {HTMLTableCellElement[]} */ ([...table.querySelectorAll("thead th")]);
   heads.forEach((cell, column) => {

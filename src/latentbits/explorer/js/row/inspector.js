@@ -140,10 +140,7 @@ function showRow(body, row, inspection) {
     );
 }
 
-/**
- * Columns whose cell is surprising, the most surprising first.
- * @param {RowStory} story
- */
+/** Columns whose cell is surprising, the most surprising first. @param {RowStory} story */
 export function surprisingOf(story) {
   return Array.from(story.surprise.keys())
     .filter((j) => story.surprise[j] < SURPRISING)

@@ -106,10 +106,7 @@ function onGrid(model, cells, about) {
   return { places, chances, place: momentsOf(places, chances) };
 }
 
-/**
- * A square grid, stretched along the ellipse of a Gaussian: x and y by turns.
- * @param {Gaussian} gaussian
- */
+/** A square grid, stretched along the ellipse of a Gaussian: x and y by turns. @param {Gaussian} gaussian */
 function gridAround({ mean, covariance: [xx, yy, xy] }) {
   // a triangle whose square is the covariance
   const a = Math.sqrt(Math.max(xx, 1e-8));

@@ -152,10 +152,7 @@ function worstColumns(head, rows) {
   ]);
 }
 
-/**
- * Drawn when it is opened.
- * @param {() => HTMLElement} draw
- */
+/** Drawn when it is opened. @param {() => HTMLElement} draw */
 function asPicture(draw) {
   const details = make("details", { class: "as-picture" }, [make("summary", { text: "As a picture" })]);
   details.addEventListener("toggle", () => {

@@ -171,10 +171,7 @@ function orderChoice(orders, choose) {
   return select;
 }
 
-/**
- * The order of this name, or the first.
- * @param {Order[]} orders @param {string} text
- */
+/** The order of this name, or the first. @param {Order[]} orders @param {string} text */
 function orderOf(orders, text) {
   return orders.find((one) => one.text === text) ?? orders[0];
 }

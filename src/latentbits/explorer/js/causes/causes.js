@@ -220,12 +220,10 @@ export function causesBy(by, usage) {
 
 /** @param {(by: string) => void} arrange */
 function sorter(arrange) {
-  const choice = /** @type {HTMLSelectElement} */ (
-    make("select", { onchange: () => arrange(choice.value) }, [
-      make("option", { value: "usage", text: "how often they are on" }),
-      make("option", { value: "number", text: "number" }),
-    ])
-  );
+  const choice = make("select", { onchange: () => arrange(choice.value) }, [
+    make("option", { value: "usage", text: "how often they are on" }),
+    make("option", { value: "number", text: "number" }),
+  ]);
   return make("label", { class: "sorter" }, [make("span", { text: "Order by " }), choice]);
 }
 
@@ -320,7 +318,7 @@ export function weightRows(layer) {
 /** All pictures of a layer on one sheet, a pixel apart. @param {LayerView} layer @param {[number, number]} shape */
 function sheetOf(layer, shape) {
   const across = Math.ceil(Math.sqrt(layer.names.length));
-  const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const sheet = make("canvas");
   sheet.width = across * (shape[1] + 1) + 1;
   sheet.height = Math.ceil(layer.names.length / across) * (shape[0] + 1) + 1;
   layer.names.forEach((_, cause) => {

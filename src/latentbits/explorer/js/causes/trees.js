@@ -1,5 +1,5 @@
 /** Causes on a tree: the tree itself, the states of the column that is chosen, and what a picked row is in. */
-import { make, makeSvg } from "../page/dom.js";
+import { make, makeSvg, selectOf } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { barList, barOf, clipped, colourScale, imageOf, shortNumber } from "../page/images.js";
 import { rowName, rowTitle, rowValues } from "../page/rows.js";
@@ -39,8 +39,13 @@ export function showTrees(gallery, page) {
     state.set({ cause: `${tree}:${column}` });
     if (follow) drawing.focus(column);
   };
-  const column = columnChooser(head.table.columns, (chosen) => choose(now.tree, chosen));
-  const which = treeChooser(gallery.trees, (tree) => choose(tree, now.column));
+  const columns = head.table.columns.map((/** @type {string} */ name, /** @type {number} */ j) => [j, name]);
+  const column = selectOf(columns, (chosen) => choose(now.tree, Number(chosen)), { class: "tree-column" });
+  const trees = views.map((/** @type {TreeView} */ { tree }, /** @type {number} */ m) => [
+    m,
+    `${m + 1}, of ${percent(tree.share)} of rows`,
+  ]);
+  const which = selectOf(trees, (tree) => choose(Number(tree), now.column));
   const pick = (/** @type {number} */ other) => choose(now.tree, other);
   const show = () => {
     if (state.choices.model !== gallery.name) return;
@@ -92,26 +97,6 @@ export function busiest(tree) {
     if (parent >= 0) total[parent] += tree.information[j];
   });
   return total.indexOf(Math.max(...total));
-}
-
-/** @param {string[]} columns @param {(column: number) => void} onchoose */
-function columnChooser(columns, onchoose) {
-  const options = columns.map((name, j) => make("option", { value: j, text: name }));
-  const choice = /** @type {HTMLSelectElement} */ (
-    make("select", { class: "tree-column", onchange: () => onchoose(Number(choice.value)) }, options)
-  );
-  return choice;
-}
-
-/** @param {any[]} trees @param {(tree: number) => void} onchoose */
-function treeChooser(trees, onchoose) {
-  const options = trees.map((tree, m) =>
-    make("option", { value: m, text: `${m + 1}, of ${percent(tree.share)} of rows` }),
-  );
-  const choice = /** @type {HTMLSelectElement} */ (
-    make("select", { onchange: () => onchoose(Number(choice.value)) }, options)
-  );
-  return choice;
 }
 
 // --- a row ---
@@ -313,6 +298,7 @@ function sideParts(view, j, found, page, onpick) {
     value: inCommon(tree, j, other),
     note: againNote(tree, edgeBetween(tree, j, other)),
   }));
+  /** @type {HTMLElement[]} */
   const parts = [
     make("h3", { text: names[j] }),
     make("p", { class: "tiny", text: `1 in ${percent(view.means[j])} of rows` }),

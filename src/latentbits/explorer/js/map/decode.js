@@ -42,7 +42,7 @@ function signed(value) {
 
 /** @param {HTMLElement} element @param {any} head @param {Rows} rows @returns {(means: Float64Array) => void} */
 function decodedImage(element, head, rows) {
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "decoded" }));
+  const canvas = make("canvas", { class: "decoded" });
   const said = make("p", { class: "note" });
   element.append(canvas, said);
   const kind = rows.real ? "real" : "probability";
@@ -75,13 +75,11 @@ function decodedImage(element, head, rows) {
 /** @param {HTMLElement} element @param {Rows} rows @returns {(means: Float64Array) => void} */
 function decodedBars(element, rows) {
   const { means: overall, sds } = rows.overall();
-  const select = /** @type {HTMLSelectElement} */ (
-    make("select", { id: "decode-order" }, [
-      make("option", { value: "different", text: "most unlike the whole table" }),
-      make("option", { value: "high", text: rows.real ? "highest for the column" : "most likely 1" }),
-      make("option", { value: "low", text: rows.real ? "lowest for the column" : "most likely 0" }),
-    ])
-  );
+  const select = make("select", { id: "decode-order" }, [
+    make("option", { value: "different", text: "most unlike the whole table" }),
+    make("option", { value: "high", text: rows.real ? "highest for the column" : "most likely 1" }),
+    make("option", { value: "low", text: rows.real ? "lowest for the column" : "most likely 0" }),
+  ]);
   const most = Math.min(MOST_BARS, rows.d);
   const lines = Array.from({ length: most }, () => {
     const name = make("span", { class: "name" });

@@ -41,9 +41,9 @@ export class MapFigure {
     /** @type {number | null} */
     this.marked = null; // column whose line stands out
     this.crosshair = false; // the place was chosen by keys
-    this.below = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "map-points", "aria-hidden": "true" }));
-    this.above = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "map-over", tabindex: "0" }));
-    this.picture = /** @type {HTMLCanvasElement} */ (make("canvas"));
+    this.below = make("canvas", { class: "map-points", "aria-hidden": "true" });
+    this.above = make("canvas", { class: "map-over", tabindex: "0" });
+    this.picture = make("canvas");
     this.drawn = { x: 0, y: 0, scale: 1 }; // the view that `picture` shows
     this.cost = 0; // milliseconds that it took
     this.stale = true; // whether points have changed since

@@ -1,5 +1,5 @@
 /** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
-import { make } from "../page/dom.js";
+import { button, captioned, make, tableHead } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 
 /** @import {Label, Rows} from "../page/cells.js" */
@@ -41,12 +41,10 @@ export function showSelection(element, head, rows, state) {
     element.replaceChildren();
     if (selected.length === 0) return;
     const found = differences(rows, selected);
-    const clear = make("button", { type: "button", class: "small", text: "clear" });
-    clear.addEventListener("click", () => state.set({ lasso: [] }));
     element.append(
       make("h3", {}, [
         `${selected.length.toLocaleString("en")} of ${rows.n.toLocaleString("en")} rows selected `,
-        clear,
+        button("clear", () => state.set({ lasso: [] })),
       ]),
       ...kindsOf(head, rows, selected),
       ...(head.table.image_shape ? [differenceImages(rows, found, head.table.image_shape)] : []),
@@ -113,7 +111,7 @@ function differenceImages(rows, found, shape) {
   return make(
     "div",
     { class: "three" },
-    figures.map(([name, canvas]) => make("figure", {}, [canvas, make("figcaption", { text: name })])),
+    figures.map(([name, canvas]) => captioned(canvas, name)),
   );
 }
 
@@ -132,16 +130,9 @@ function differenceTable(rows, found) {
       }),
     ]),
   );
-  const heads = ["Differs most in", rows.real ? "mean" : "ones", "the rest", "by"];
   return make("div", { class: "scroll" }, [
     make("table", { class: "differences" }, [
-      make("thead", {}, [
-        make(
-          "tr",
-          {},
-          heads.map((text) => make("th", { scope: "col", text })),
-        ),
-      ]),
+      tableHead(["Differs most in", rows.real ? "mean" : "ones", "the rest", "by"]),
       make("tbody", {}, lines),
     ]),
   ]);

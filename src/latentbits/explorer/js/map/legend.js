@@ -1,6 +1,6 @@
 /** What colours mean; a level that is clicked is hidden. */
 
-import { make } from "../page/dom.js";
+import { button, make } from "../page/dom.js";
 import { shortNumber } from "../page/images.js";
 import { rampColour } from "./colours.js";
 
@@ -25,13 +25,12 @@ export function showLegend(element, figure) {
   for (const code of order) list.append(levelButton(levels[code], code, figure, () => showLegend(element, figure)));
   if (levels.length) element.append(list);
   if (figure.hidden.size) {
-    const all = make("button", { type: "button", class: "small", text: "show all" });
-    all.addEventListener("click", () => {
+    const showAll = () => {
       figure.hidden.clear();
       figure.repaint();
       showLegend(element, figure);
-    });
-    element.append(all);
+    };
+    element.append(button("show all", showAll));
   }
 }
 

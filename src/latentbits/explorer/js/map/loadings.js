@@ -1,6 +1,6 @@
 /** Loadings of the columns on the axes of the map, with their intervals, and what the axes go with as a picture. */
 import { rowsOf } from "../page/cells.js";
-import { make, part } from "../page/dom.js";
+import { button, captioned, make, part, selectOf } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
 import { reachOf } from "./arrows.js";
@@ -59,14 +59,12 @@ export function intervalOf(value, error) {
 /** @param {any} head @param {Arrays} arrays @param {Rows} rows @param {Loading[]} all */
 function loadingStrips(head, arrays, rows, all) {
   const orders = loadingOrders(arrays, rows);
-  const select = /** @type {HTMLSelectElement} */ (
-    make(
-      "select",
-      { id: "loading-order" },
-      orders.map(([text]) => make("option", { text })),
-    )
-  );
-  const more = make("button", { type: "button", class: "small" });
+  const texts = orders.map(([text]) => /** @type {[string, string]} */ ([text, text]));
+  const select = selectOf(texts, () => draw(), { id: "loading-order" });
+  const more = button("", () => {
+    open = !open;
+    draw();
+  });
   const figure = make("div");
   let open = false;
   const draw = () => {
@@ -76,11 +74,6 @@ function loadingStrips(head, arrays, rows, all) {
     figure.replaceChildren(stripFigure(stripsOf(head, rows, shown, sorted)));
     more.textContent = open ? `first ${FIRST_LOADINGS}` : `show ${Math.min(all.length, MOST_LOADINGS)}`;
   };
-  select.addEventListener("change", draw);
-  more.addEventListener("click", () => {
-    open = !open;
-    draw();
-  });
   draw();
   return make("div", {}, [
     make("p", { class: "controls" }, [
@@ -160,7 +153,7 @@ function loadingImages(all, shape) {
     if (all[0]?.errors) pictures.push([`trait ${k + 1}, where it is sure`, sure]);
     return pictures.map(([text, values]) => {
       const canvas = imageOf(values, shape, { kind: "signed", label: `Loadings on ${text}` });
-      return make("figure", {}, [canvas, make("figcaption", { text })]);
+      return captioned(canvas, text);
     });
   });
   return make("div", { class: "loading-images" }, figures);

@@ -23,12 +23,10 @@ export function colourControl(head, rows, state, names) {
     label.name,
   ]);
   options.push(["cost", "surprise"], ["column", "a column …"], ["none", "nothing"]);
-  const select = /** @type {HTMLSelectElement} */ (
-    make(
-      "select",
-      { id: "colour-by" },
-      options.map(([value, text]) => make("option", { value, text: shortened(text, 40) })),
-    )
+  const select = make(
+    "select",
+    { id: "colour-by" },
+    options.map(([value, text]) => make("option", { value, text: shortened(text, 40) })),
   );
   const input = columnInput(rows, names, "Column that colours the map", (column) =>
     state.set({ colour: `bit:${column}` }),
@@ -60,15 +58,13 @@ export function colourControl(head, rows, state, names) {
  * @param {string} label @param {(column: number) => void} take
  */
 function columnInput(rows, names, label, take) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      list: names,
-      "aria-label": label,
-      placeholder: "name of a column",
-      autocomplete: "off",
-    })
-  );
+  const input = make("input", {
+    type: "search",
+    list: names,
+    "aria-label": label,
+    placeholder: "name of a column",
+    autocomplete: "off",
+  });
   const read = (/** @type {boolean} */ whole) => {
     const text = input.value.trim();
     let column = rows.columnOf.get(text) ?? -1;
@@ -92,12 +88,10 @@ function columnInput(rows, names, label, take) {
  * @param {string} names id of the list of columns
  */
 export function columnControl(rows, state, figure, names) {
-  const select = /** @type {HTMLSelectElement} */ (
-    make("select", { id: "columns-as" }, [
-      make("option", { value: "lines", text: rows.real ? "nothing" : "lines P = ½" }),
-      make("option", { value: "arrows", text: "arrows" }),
-    ])
-  );
+  const select = make("select", { id: "columns-as" }, [
+    make("option", { value: "lines", text: rows.real ? "nothing" : "lines P = ½" }),
+    make("option", { value: "arrows", text: "arrows" }),
+  ]);
   const lines = rows.real ? make("span") : lineControl(rows, state, figure, names);
   const note = make("span", { class: "note", text: "those that change most, where their names have room" });
   const show = () => {

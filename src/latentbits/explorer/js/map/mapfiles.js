@@ -108,11 +108,11 @@ function rounded(value) {
 function mapPicture(figure) {
   const { view } = figure;
   const ratio = Math.max(2, figure.ratio);
-  const points = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const points = make("canvas");
   points.width = view.width * ratio;
   points.height = view.height * ratio;
   figure.points.draw(points, view, ratio);
-  const whole = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const whole = make("canvas");
   const context = whole.getContext("2d");
   if (!context) return points;
   const entries = legendEntries(figure.colouring, view.width, (text) => {

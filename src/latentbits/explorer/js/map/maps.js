@@ -119,7 +119,7 @@ function percentOf(share) {
 /** @param {any} head @param {Ground} ground @param {(number: number) => void} into */
 function bubbleOf(head, ground, into) {
   const number = ground.number ?? 0;
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "bubble-rows", "aria-hidden": "true" }));
+  const canvas = make("canvas", { class: "bubble-rows", "aria-hidden": "true" });
   const share = percentOf(head.maps.shares[number]);
   const button = make(
     "button",

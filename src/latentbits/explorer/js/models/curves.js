@@ -78,7 +78,7 @@ export function showCourses(head) {
 /** @param {Series[]} all @param {Set<string>} chosen @param {() => void} draw */
 function courseBoxes(all, chosen, draw) {
   const boxes = all.map(({ name }) => {
-    const box = /** @type {HTMLInputElement} */ (make("input", { type: "checkbox", checked: true }));
+    const box = make("input", { type: "checkbox", checked: true });
     box.addEventListener("change", () => {
       if (box.checked) chosen.add(name);
       else chosen.delete(name);

@@ -1,8 +1,8 @@
 /** From one row to another: bits flip in the model's order, beside the linear cross-fade. */
 import { rowOf } from "../page/arrays.js";
 import { rowChooser } from "../page/chooser.js";
-import { make, part } from "../page/dom.js";
-import { button, downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
+import { button, make, part } from "../page/dom.js";
+import { downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
 import { drawImage, imageOf } from "../page/images.js";
 import { kindLabel, rowTitle, rowValues } from "../page/rows.js";
 import { bitsAlong, crossFade, differing, farPair, flippingPair, flipsOf, shortWayWords, wayBetween } from "./flips.js";
@@ -119,9 +119,14 @@ function morphView(head, arrays) {
   const shape = head.table.image_shape;
   /** @type {MorphNow | null} */
   let now = null;
-  const slider = /** @type {HTMLInputElement} */ (
-    make("input", { type: "range", min: 0, max: 1, step: 0.005, value: 0.5, "aria-label": "Stage of the morph" })
-  );
+  const slider = make("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    step: 0.005,
+    value: 0.5,
+    "aria-label": "Stage of the morph",
+  });
   const output = make("output", { class: "stage" });
   const ends = make("p", { class: "note ends-note" });
   const short = make("p", { class: "note short-way", role: "status" });
@@ -224,7 +229,7 @@ function playButton(slider, update) {
 /** Rows as images: both rows, the stage between them, and strips of stages. @param {[number, number]} shape */
 function imageStage(shape) {
   const captions = ["", "morph", "cross-fade", ""].map((text) => make("figcaption", { text }));
-  const canvases = captions.map(() => /** @type {HTMLCanvasElement} */ (make("canvas")));
+  const canvases = captions.map(() => make("canvas"));
   const figures = canvases.map((canvas, i) => make("figure", {}, [canvas, captions[i]]));
   const strips = ["morph", "cross-fade"].map((name) => ({ name, place: make("div", { class: "strip" }) }));
   const rows = strips.map(({ name, place }) =>
@@ -275,7 +280,7 @@ function imageStage(shape) {
 
 /** The strips on one canvas, a pixel apart. @param {HTMLElement[]} strips @param {[number, number]} shape */
 function stripSheet(strips, shape) {
-  const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const sheet = make("canvas");
   sheet.width = STAGES * (shape[1] + 1) - 1;
   sheet.height = strips.length * (shape[0] + 1) - 1;
   strips.forEach((strip, row) => {

@@ -14,7 +14,7 @@ const MOST_NEAR = 4; // rows offered where none is called so
  * @param {(row: number) => void} onchoose @returns {{element: HTMLElement, show: (row: number) => void}}
  */
 export function rowChooser(label, head, arrays, n, onchoose) {
-  const input = /** @type {HTMLInputElement} */ (make("input", { type: "text", autocomplete: "off" }));
+  const input = make("input", { type: "text", autocomplete: "off" });
   const longest = Math.max(
     ...Array.from({ length: Math.min(n, MOST_OFFERED) }, (_, i) => rowName(head, arrays, i).length),
   );

@@ -1,10 +1,12 @@
 /** Making elements.  Text from the user's table goes in as text, here and nowhere else. */
 
+/** @typedef {Record<string, string | number | boolean | ((event: any) => void)>} Properties */
+
 /**
- * @param {string} tag
- * @param {Record<string, string | number | boolean | ((event: any) => void)>} [properties] attributes; `on...` are
- *   listeners, `text` is the content
- * @param {Array<Node | string>} [children] @returns {HTMLElement}
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Properties} [properties] attributes; `on...` are listeners, `text` is the content
+ * @param {Array<Node | string>} [children]
  */
 export function make(tag, properties = {}, children = []) {
   const element = document.createElement(tag);
@@ -12,20 +14,14 @@ export function make(tag, properties = {}, children = []) {
   return element;
 }
 
-/**
- * @param {string} tag @param {Record<string, string | number | boolean | ((event: any) => void)>} [properties]
- * @param {Array<Node | string>} [children] @returns {SVGElement}
- */
+/** @param {string} tag @param {Properties} [properties] @param {Array<Node | string>} [children] @returns {SVGElement} */
 export function makeSvg(tag, properties = {}, children = []) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   fill(element, properties, children);
   return element;
 }
 
-/**
- * @param {Element} element @param {Record<string, string | number | boolean | ((event: any) => void)>} properties
- * @param {Array<Node | string>} children
- */
+/** @param {Element} element @param {Properties} properties @param {Array<Node | string>} children */
 function fill(element, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (name === "text") element.textContent = String(value);
@@ -34,6 +30,35 @@ function fill(element, properties, children) {
     else if (value !== false) element.setAttribute(name, String(value));
   }
   element.append(...children);
+}
+
+/** @param {string} label @param {() => void} action @param {string} [title] */
+export function button(label, action, title = "") {
+  const made = make("button", { type: "button", class: "small", text: label, onclick: action });
+  if (title) made.title = title;
+  return made;
+}
+
+/**
+ * A list to choose from.
+ * @param {Array<[string | number, string]>} options values and texts
+ * @param {(value: string) => void} choose @param {Properties} [properties]
+ */
+export function selectOf(options, choose, properties = {}) {
+  const entries = options.map(([value, text]) => make("option", { value, text }));
+  const select = make("select", { ...properties, onchange: () => choose(select.value) }, entries);
+  return select;
+}
+
+/** The head of a table. @param {string[]} texts */
+export function tableHead(texts) {
+  const cells = texts.map((text) => make("th", { scope: "col", text }));
+  return make("thead", {}, [make("tr", {}, cells)]);
+}
+
+/** A picture with its name below. @param {Element} picture @param {string} text */
+export function captioned(picture, text) {
+  return make("figure", {}, [picture, make("figcaption", { text })]);
 }
 
 /** The element with this id, or null where the page has no such part. @param {string} id */

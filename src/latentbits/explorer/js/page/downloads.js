@@ -1,5 +1,5 @@
 /** Saving what is shown: pictures as PNG or SVG, numbers as CSV.  Nothing leaves the machine. */
-import { make, themeColour } from "./dom.js";
+import { button, make, themeColour } from "./dom.js";
 
 /** What an SVG file must carry of the page's style, as attributes: a file has no style sheet. */
 const CARRIED = [
@@ -17,13 +17,6 @@ const CARRIED = [
   "text-anchor",
   "dominant-baseline",
 ];
-
-/** @param {string} label @param {() => void} action @param {string} [title] */
-export function button(label, action, title = "") {
-  const made = make("button", { type: "button", class: "small", text: label, onclick: action });
-  if (title) made.title = title;
-  return made;
-}
 
 /**
  * A row of download buttons.
@@ -44,7 +37,7 @@ export function downloadRow(what, actions) {
 /** @param {Blob} blob @param {string} name of the file */
 export function saveBlob(blob, name) {
   const address = URL.createObjectURL(blob);
-  const link = /** @type {HTMLAnchorElement} */ (make("a", { href: address, download: name }));
+  const link = make("a", { href: address, download: name });
   document.body.append(link);
   link.click();
   link.remove();
@@ -128,7 +121,7 @@ export async function savePng(picture, name) {
 function enlarged(canvas, least = 320) {
   const times = Math.max(1, Math.ceil(least / Math.max(canvas.width, canvas.height)));
   if (times === 1) return canvas;
-  const large = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const large = make("canvas");
   large.width = times * canvas.width;
   large.height = times * canvas.height;
   const context = large.getContext("2d");
@@ -147,7 +140,7 @@ async function painted(svg, times) {
     const image = new Image();
     image.src = address;
     await image.decode();
-    const canvas = /** @type {HTMLCanvasElement} */ (make("canvas"));
+    const canvas = make("canvas");
     canvas.width = Math.round(times * width);
     canvas.height = Math.round(times * height);
     canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);

@@ -63,7 +63,7 @@ function repaint() {
  * @param {PictureOptions} [options]
  */
 export function imageOf(values, shape, options = {}) {
-  return drawImage(/** @type {HTMLCanvasElement} */ (make("canvas")), values, shape, options);
+  return drawImage(make("canvas"), values, shape, options);
 }
 
 /**
@@ -179,9 +179,11 @@ function unfolding(list, items, most, entry) {
   const left = items.length - most;
   const more = make("button", { type: "button", class: "small", "aria-expanded": "false", text: `${left} more` });
   const about = list.getAttribute("aria-label") ?? "these";
-  const filter = /** @type {HTMLInputElement} */ (
-    make("input", { type: "search", placeholder: "only names with …", "aria-label": `${about}: only names with this` })
-  );
+  const filter = make("input", {
+    type: "search",
+    placeholder: "only names with …",
+    "aria-label": `${about}: only names with this`,
+  });
   filter.hidden = true;
   const none = make("p", { class: "tiny", role: "status" });
   const show = () => {

@@ -4,7 +4,7 @@ import { homeOf, startOn } from "../map/grounds.js";
 import { rankIn } from "../map/maths.js";
 import { rowsOf } from "../page/cells.js";
 import { noSuchRow } from "../page/chooser.js";
-import { make, part, say, themeColour } from "../page/dom.js";
+import { button, captioned, make, part, say, tableHead, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
 
@@ -68,14 +68,12 @@ function sortedCosts({ costs }, cost) {
 
 /** @param {Rows} rows @param {State} state */
 function rowSearch(rows, state) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      id: "go-to-row",
-      placeholder: rows.table.row_names ? "number or name" : "number",
-      autocomplete: "off",
-    })
-  );
+  const input = make("input", {
+    type: "search",
+    id: "go-to-row",
+    placeholder: rows.table.row_names ? "number or name" : "number",
+    autocomplete: "off",
+  });
   const answer = make("p", { class: "answer", role: "status" });
   const form = make("form", { class: "controls row-search" }, [
     make("label", { for: "go-to-row", text: "Go to row" }),
@@ -150,11 +148,12 @@ export function surprisingOf(story) {
 /** @param {number} row @param {State} state */
 function rowButtons(row, state) {
   const { picked } = state.choices;
-  const second = make("button", { type: "button", class: "small", text: "use as second row (B)" });
-  second.addEventListener("click", () => state.set({ other: row }));
-  const keep = make("button", { type: "button", class: "small", text: picked === row ? "let go" : "keep (A)" });
-  keep.addEventListener("click", () => state.set({ picked: picked === row ? null : row, hovered: row }));
-  return make("p", { class: "downloads" }, [keep, second]);
+  return make("p", { class: "downloads" }, [
+    button(picked === row ? "let go" : "keep (A)", () =>
+      state.set({ picked: picked === row ? null : row, hovered: row }),
+    ),
+    button("use as second row (B)", () => state.set({ other: row })),
+  ]);
 }
 
 /**
@@ -173,7 +172,7 @@ function threeImages(rows, cells, story, odd, shape) {
   ]);
   const figures = pictures.map(([name, values, outlined, label]) => {
     const canvas = cellPicture(values, shape, colourScale(kind, scale), outlined, label);
-    return make("figure", {}, [canvas, make("figcaption", { text: name })]);
+    return captioned(canvas, name);
   });
   const worst = odd
     .slice(0, 6)
@@ -195,7 +194,7 @@ export function chance(p) {
 function cellPicture(values, [height, width], colour, outlined, label) {
   const ratio = window.devicePixelRatio || 1;
   const size = Math.max(3, Math.floor((PICTURE * ratio) / Math.max(width, height)));
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { role: "img", "aria-label": label, title: label }));
+  const canvas = make("canvas", { role: "img", "aria-label": label, title: label });
   canvas.width = width * size;
   canvas.height = height * size;
   const context = canvas.getContext("2d");
@@ -232,13 +231,11 @@ function hatch(context, x, y, size) {
 
 /** @param {HTMLElement} body @param {number} row @param {Inspection} inspection */
 function cellFilter(body, row, inspection) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      "aria-label": "Only columns with this in their name",
-      placeholder: "only columns with …",
-    })
-  );
+  const input = make("input", {
+    type: "search",
+    "aria-label": "Only columns with this in their name",
+    placeholder: "only columns with …",
+  });
   input.value = inspection.filter;
   input.addEventListener("input", () => {
     inspection.filter = input.value;
@@ -262,29 +259,14 @@ function cellTable(cells, story, inspection, again) {
     .filter((j) => rows.columns[j].toLowerCase().includes(wanted))
     .sort((a, b) => key[a] - key[b] || a - b);
   const listed = inspection.all ? order : order.slice(0, FIRST_LINES);
-  const heads = ["Column", "Observed", rows.real ? "Expected" : "P(1)"];
+  const lines = listed.map((j) => cellLine(j, cells, story, rows));
   const table = make("table", { class: "cells" }, [
     make("caption", { class: "unseen", text: "Cells of the row, the most surprising first" }),
-    make("thead", {}, [
-      make(
-        "tr",
-        {},
-        heads.map((text) => make("th", { scope: "col", text })),
-      ),
-    ]),
-    make(
-      "tbody",
-      {},
-      listed.map((j) => cellLine(j, cells, story, rows)),
-    ),
+    tableHead(["Column", "Observed", rows.real ? "Expected" : "P(1)"]),
+    make("tbody", {}, lines),
   ]);
   if (order.length <= FIRST_LINES) return table;
-  const more = make("button", {
-    type: "button",
-    class: "small",
-    text: inspection.all ? "fewer" : `${order.length - FIRST_LINES} more`,
-  });
-  more.addEventListener("click", () => {
+  const more = button(inspection.all ? "fewer" : `${order.length - FIRST_LINES} more`, () => {
     inspection.all = !inspection.all;
     again();
   });

@@ -199,13 +199,11 @@ function worstColumnStrips(head, rows, order) {
 
 /** @param {HTMLElement[]} lines */
 function lineFilter(lines) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      placeholder: "only columns with …",
-      "aria-label": "Fits worst: only columns with this in their name",
-    })
-  );
+  const input = make("input", {
+    type: "search",
+    placeholder: "only columns with …",
+    "aria-label": "Fits worst: only columns with this in their name",
+  });
   input.addEventListener("input", () => {
     const wanted = input.value.trim().toLowerCase();
     for (const line of lines) line.hidden = !(line.firstChild?.textContent ?? "").toLowerCase().includes(wanted);
@@ -224,13 +222,11 @@ function numberCell(value) {
  */
 function worstTable(caption, lines, heads) {
   const cells = heads.map(([text, type, title]) => make("th", { scope: "col", "data-type": type, title, text }));
-  const table = /** @type {HTMLTableElement} */ (
-    make("table", { class: "worst" }, [
-      make("caption", { class: "unseen", text: caption }),
-      make("thead", {}, [make("tr", {}, cells)]),
-      make("tbody", {}, lines),
-    ])
-  );
+  const table = make("table", { class: "worst" }, [
+    make("caption", { class: "unseen", text: caption }),
+    make("thead", {}, [make("tr", {}, cells)]),
+    make("tbody", {}, lines),
+  ]);
   makeSortable(table);
   return table;
 }

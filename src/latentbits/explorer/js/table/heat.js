@@ -25,7 +25,7 @@ export function showHeat(head, arrays, state) {
   if (!place) return;
   const rows = rowsOf(head, arrays);
   const [rowOrders, columnOrders] = [ordersOfRows(head, arrays, rows), ordersOfColumns(arrays, rows)];
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { tabindex: 0, role: "img" }));
+  const canvas = make("canvas", { tabindex: 0, role: "img" });
   const mark = make("div", { class: "heat-mark", "aria-hidden": "true", hidden: true });
   const frame = make("div", { class: "heat-frame" }, [canvas, mark]);
   const readout = make("p", { class: "readout", role: "status" });
@@ -160,12 +160,10 @@ function ordersOfColumns(arrays, rows) {
 
 /** @param {Order[]} orders @param {(text: string) => void} choose */
 function orderChoice(orders, choose) {
-  const select = /** @type {HTMLSelectElement} */ (
-    make(
-      "select",
-      {},
-      orders.map(({ text }) => make("option", { value: text, text })),
-    )
+  const select = make(
+    "select",
+    {},
+    orders.map(({ text }) => make("option", { value: text, text })),
   );
   select.addEventListener("change", () => choose(select.value));
   return select;

@@ -8,6 +8,7 @@ import { showMaps } from "./map/maps.js";
 import { showCourses, showSpectra, showTrials } from "./models/curves.js";
 import { showMorph } from "./morph/morph.js";
 import { readArray } from "./page/arrays.js";
+import { Rows } from "./page/cells.js";
 import { part } from "./page/dom.js";
 import { followLink } from "./page/link.js";
 import { followSections } from "./page/sections.js";
@@ -48,23 +49,24 @@ async function start() {
       arrays[name] = await readArray(head.arrays[name], element.textContent ?? "");
     }),
   );
+  const rows = new Rows(head, arrays);
   const state = new State();
   state.set({ lines: head.map?.lines ?? [] });
-  showMap(head, arrays, state);
-  showMaps(head, arrays, state);
-  showLoadings(head, arrays);
-  showDecode(head, arrays, state);
-  showInspector(head, arrays, state);
-  showCauses(head, arrays, state);
-  showHeat(head, arrays, state);
-  showWorst(head, arrays, state);
-  showMorph(head, arrays, state);
+  showMap(rows, state);
+  showMaps(rows, state);
+  showLoadings(rows);
+  showDecode(rows, state);
+  showInspector(rows, state);
+  showCauses(rows, state);
+  showHeat(rows, state);
+  showWorst(rows, state);
+  showMorph(rows, state);
   showTable(head);
   showTrials(head);
   showSpectra(head);
   showCourses(head);
   followSections();
-  followLink(head, arrays, state);
+  followLink(rows, state);
   document.documentElement.dataset.ready = "true"; // tests wait for this
 }
 

@@ -2,10 +2,10 @@
 import { rowOf } from "../page/arrays.js";
 import { make, makeSvg } from "../page/dom.js";
 import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "../page/images.js";
-import { rowLabel, rowName, rowTitle, rowValues } from "../page/rows.js";
 import { strengthsOf } from "./network.js";
 
 /** @import {Arrays, TypedArrayOf} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
 /** @import {BarOptions, Kind} from "../page/images.js" */
 /** @import {State} from "../page/state.js" */
 
@@ -15,6 +15,7 @@ const BINS = 28; // of the rows' places along a trait
 
 /**
  * @typedef {object} Page
+ * @property {Rows} rows
  * @property {any} head
  * @property {Arrays} arrays
  * @property {State} state
@@ -194,7 +195,7 @@ export function onWords(on, n) {
  * @param {string} [end] of the title
  */
 export function exampleRows(title, rows, page, counted = rows, end = "") {
-  const { head, arrays, state } = page;
+  const { head, rows: table, state } = page;
   const shape = head.table.image_shape;
   const kind = head.table.real ? "real" : "bits";
   const buttons = rows.map((row) => {
@@ -202,19 +203,19 @@ export function exampleRows(title, rows, page, counted = rows, end = "") {
       type: "button",
       class: shape ? "thumb" : "link example",
       "data-row": row,
-      title: `Pick ${rowTitle(head, arrays, row)}`,
+      title: `Pick ${table.title(row)}`,
       "aria-pressed": "false",
       onclick: () => state.set({ picked: row }),
     });
     if (shape) {
-      const picture = imageOf(rowValues(head, arrays, row), shape, { kind });
+      const picture = imageOf(table.cells(row), shape, { kind });
       picture.setAttribute("aria-hidden", "true");
-      pick.setAttribute("aria-label", `Pick ${rowTitle(head, arrays, row)}`);
+      pick.setAttribute("aria-label", `Pick ${table.title(row)}`);
       pick.append(picture);
-    } else pick.textContent = rowName(head, arrays, row);
+    } else pick.textContent = table.name(row);
     return pick;
   });
-  const kinds = shape ? "" : labelCounts(counted.map((row) => rowLabel(head, arrays, row)));
+  const kinds = shape ? "" : labelCounts(counted.map((row) => table.kind(row)));
   return make("div", { class: "examples", role: "group", "aria-label": title }, [
     make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") + end }),
     make("div", { class: shape ? "thumbs" : "names" }, buttons),
@@ -257,7 +258,7 @@ export function lowest(active, column, most) {
  * @param {HTMLElement} card @param {LayerView} layer @param {number} cause @param {Page} page
  */
 export function markPicked(card, layer, cause, page) {
-  const { head, arrays, state } = page;
+  const { head, rows: table, state } = page;
   const row = state.choices.picked;
   const close = row !== null && row < head.n_close;
   const value = close ? layer.active.data[row * layer.names.length + cause] : Number.NaN;
@@ -267,7 +268,7 @@ export function markPicked(card, layer, cause, page) {
   }
   card.classList.toggle("on", close && !trait && value > 0.5);
   card.querySelector(".spread")?.replaceChildren(spreadOf(layer, cause, value));
-  const text = close ? `${rowName(head, arrays, row)}: ${shortNumber(value)}` : "";
+  const text = close ? `${table.name(row)}: ${shortNumber(value)}` : "";
   const parts = close && !trait ? [barOf(value), make("span", { text })] : [make("span", { text })];
   card.querySelector(".picked-line")?.replaceChildren(...(close ? parts : []));
 }

@@ -1,14 +1,13 @@
 /** The causes that each model found: a tab a model, a card a cause. */
-import { bitAt } from "../page/arrays.js";
 import { make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { hinton, imageOf } from "../page/images.js";
-import { rowTitle } from "../page/rows.js";
 import { cardParts, layerView, markPicked } from "./cards.js";
 import { showExplanation } from "./explanation.js";
 import { showTrees } from "./trees.js";
 
 /** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
 /** @import {Kind} from "../page/images.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {LayerView, Page} from "./cards.js" */
@@ -16,15 +15,16 @@ import { showTrees } from "./trees.js";
 const MANY = 24; // cards that scroll in a box of their own
 const MOST_SQUARES = 12_000; // of a Hinton diagram
 
-/** @param {any} head of the page @param {Arrays} arrays @param {State} state */
-export function showCauses(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showCauses(rows, state) {
+  const { head, arrays } = rows;
   const place = part("causes");
   if (!place) return;
   if (!head.galleries.length) {
     place.append(make("p", { class: "note", text: "No model that has causes was fitted." }));
     return;
   }
-  const page = { head, arrays, state, means: columnMeans(head, arrays) };
+  const page = { rows, head, arrays, state, means: columnMeans(rows) };
   const galleries = bestFirst(head.galleries, head.models);
   const list = make("div", { role: "tablist", "aria-label": "Models" });
   const tabs = galleries.map((gallery, i) =>
@@ -91,24 +91,11 @@ export function nextTab(key, i, n) {
   return key === "End" ? n - 1 : null;
 }
 
-/**
- * @param {any} head @param {Arrays} arrays
- * @returns {Float32Array} of the columns, over the rows looked at closely that are not missing
- */
-function columnMeans(head, arrays) {
-  const d = head.table.columns.length;
-  if (head.table.real) return new Float32Array(d).fill(Number.NaN);
-  const [bits, missing, weights] = [arrays["rows.values"], arrays["rows.missing"], arrays["rows.weights"]];
-  return Float32Array.from({ length: d }, (_, j) => {
-    let [on, seen] = [0, 0];
-    for (let i = 0; i < head.n_close; i++) {
-      if (missing && bitAt(missing, i, j)) continue;
-      const weight = weights ? weights.data[i] : 1;
-      seen += weight;
-      on += weight * bitAt(bits, i, j);
-    }
-    return on / seen;
-  });
+/** Means of the bits over the rows looked at closely; of numbers none. @param {Rows} rows */
+function columnMeans(rows) {
+  if (rows.real) return new Float32Array(rows.d).fill(Number.NaN);
+  const { sums, counts } = rows.sums(Uint32Array.from({ length: rows.head.n_close }, (_, i) => i));
+  return Float32Array.from(sums, (sum, j) => sum / counts[j]);
 }
 
 /** @param {HTMLElement} panel @param {any} gallery @param {Page} page */
@@ -126,12 +113,12 @@ function fillGallery(panel, gallery, page) {
   // What a layer drives is below it.
   for (let i = layers.length - 1; i >= 0; i--) panel.append(layerSection(gallery, layers[i], page, layers.length > 1));
   panel.append(note);
-  const { head, arrays, state } = page;
+  const { head, rows, state } = page;
   const tellPicked = () => {
     const row = state.choices.picked;
     note.hidden = row === null || row < head.n_close;
     if (row !== null && row >= head.n_close) {
-      note.textContent = `What the models say of ${rowTitle(head, arrays, row)} is not on this page: of the rows shown, ${head.n_close.toLocaleString("en")} were looked at closely.`;
+      note.textContent = `What the models say of ${rows.title(row)} is not on this page: of the rows shown, ${head.n_close.toLocaleString("en")} were looked at closely.`;
     }
   };
   panel.prepend(note);

@@ -2,7 +2,6 @@
 import { bitAt, rowOf } from "../page/arrays.js";
 import { make } from "../page/dom.js";
 import { barList, imageOf, shortNumber } from "../page/images.js";
-import { rowTitle, rowValues } from "../page/rows.js";
 import { explainRow } from "./network.js";
 
 /** @import {Arrays} from "../page/arrays.js" */
@@ -28,7 +27,7 @@ export function showExplanation(gallery, layers, page) {
     const row = picked !== null && picked < head.n_close ? picked : shown < 0 ? example : shown;
     if (row === shown) return;
     shown = row;
-    const found = explainRow(networkLayers(gallery, layers, arrays, row), rowValues(head, arrays, row));
+    const found = explainRow(networkLayers(gallery, layers, arrays, row), page.rows.cells(row));
     place.replaceChildren(...explanationParts(found, layers, page, row));
   };
   state.on(["picked"], show);
@@ -55,9 +54,9 @@ export function networkLayers(gallery, layers, arrays, row) {
 
 /** @param {Explanation} found @param {LayerView[]} layers @param {Page} page @param {number} row */
 function explanationParts(found, layers, page, row) {
-  const { head, arrays } = page;
+  const { head } = page;
   const shape = head.table.image_shape;
-  const title = rowTitle(head, arrays, row);
+  const title = page.rows.title(row);
   const parts = [
     make("h3", { text: `Why ${title} is as it is` }),
     make("p", {
@@ -68,7 +67,7 @@ function explanationParts(found, layers, page, row) {
   for (let i = layers.length - 1; i >= 0; i--) {
     const units = found.causes[i];
     const list = make("div", { class: "units" });
-    if (i === 0 && shape) list.append(pictured(rowValues(head, arrays, row), shape, "bits", title));
+    if (i === 0 && shape) list.append(pictured(page.rows.cells(row), shape, "bits", title));
     for (const unit of units) {
       const words = `${unit.name} (${shortNumber(unit.probability)})`;
       if (i === 0 && shape) list.append(pictured(unit.shares, shape, "probability", `${words} explains`));
@@ -93,7 +92,7 @@ function leftOver(found, columns, shape) {
   return pictured(values, shape, "probability", title);
 }
 
-/** @param {Float32Array} values @param {[number, number]} shape @param {Kind} kind @param {string} caption */
+/** @param {ArrayLike<number>} values @param {[number, number]} shape @param {Kind} kind @param {string} caption */
 function pictured(values, shape, kind, caption) {
   return make("figure", {}, [imageOf(values, shape, { kind, label: caption }), make("figcaption", { text: caption })]);
 }

@@ -2,7 +2,6 @@
 import { make, makeSvg, selectOf } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { barList, barOf, clipped, colourScale, imageOf, shortNumber } from "../page/images.js";
-import { rowName, rowTitle, rowValues } from "../page/rows.js";
 import { exampleRows, namedBars, onWords, percent, usageLine, weightText } from "./cards.js";
 import { bitsText, edgeBetween, inCommon, neighboursOf, nextColumn, treePlaces, treeSvg } from "./treedrawing.js";
 import { beliefs, chances, downward, mostProbable, treesOf } from "./treesums.js";
@@ -104,7 +103,7 @@ export function busiest(tree) {
 /**
  * @typedef {object} RowIn what a tree says of a row
  * @property {number} row
- * @property {Float32Array} values
+ * @property {Float64Array} values
  * @property {Beliefs} beliefs
  * @property {Array<{state: number, share: number}>} states the most probable of each column
  * @property {number[]} trees P(tree | row)
@@ -117,7 +116,7 @@ export function busiest(tree) {
 function rowIn(views, which, row, page) {
   const models = views.flatMap(({ model }) => (model ? [model] : []));
   if (row === null || !models.length) return null;
-  const values = rowValues(page.head, page.arrays, row);
+  const values = page.rows.cells(row);
   const found = beliefs(models[which], { row: values });
   const shares = views.map(({ tree }) => tree.share);
   const odd = [...found.unlike.keys()]
@@ -130,7 +129,6 @@ function rowIn(views, which, row, page) {
 /** @param {TreeView} view @param {RowIn | null} found @param {Page} page */
 function legendWords(view, found, page) {
   const { tree } = view;
-  const { head, arrays } = page;
   const most = Math.max(...tree.information);
   const chance = tree.parents.some(
     (/** @type {number} */ parent, /** @type {number} */ j) => parent >= 0 && !tree.sure[j],
@@ -140,7 +138,7 @@ function legendWords(view, found, page) {
     const pick = view.model ? " Pick a row, on the map or below, to see what it is in." : "";
     return `The darker a column (on a dark page: the lighter), the more often it is 1. ${edges}${pick}`;
   }
-  const name = rowTitle(head, arrays, found.row);
+  const name = page.rows.title(found.row);
   const fill = tree.hidden ? `P(bit = 1) in the most probable state of ${name}` : `the bits of ${name}`;
   const missing = found.values.some(Number.isNaN) ? "; where its bit is missing, dotted" : "";
   const odd = found.odd.length
@@ -289,7 +287,7 @@ function stateName(view, t) {
  * @param {(column: number) => void} onpick
  */
 function sideParts(view, j, found, page, onpick) {
-  const { head, arrays } = page;
+  const { head } = page;
   const { tree } = view;
   const names = head.table.columns;
   const near = neighboursOf(tree, j);
@@ -304,9 +302,7 @@ function sideParts(view, j, found, page, onpick) {
     make("p", { class: "tiny", text: `1 in ${percent(view.means[j])} of rows` }),
   ];
   if (found)
-    parts.push(
-      make("p", { class: "picked-line", text: `${rowName(head, arrays, found.row)}: ${bitWords(view, found, j)}` }),
-    );
+    parts.push(make("p", { class: "picked-line", text: `${page.rows.name(found.row)}: ${bitWords(view, found, j)}` }));
   if (!items.length) return [...parts, make("p", { class: "note", text: "It has no neighbour." })];
   const again = tree.found_again
     ? `, and in how many of ${tree.n_rounds} fits to parts of the rows they are neighbours, too`
@@ -359,7 +355,7 @@ function stateCards(view, j, found, page) {
     if (looked) card.append(examplesOf(looked, j * k + t, page));
     if (found) {
       const share = found.beliefs.states[j * k + t];
-      const text = `${rowName(head, page.arrays, found.row)}: ${weightText(share)}`;
+      const text = `${page.rows.name(found.row)}: ${weightText(share)}`;
       card.classList.toggle("on", found.states[j].state === t);
       card.append(make("div", { class: "picked-line" }, [barOf(share), make("span", { text })]));
     }
@@ -414,7 +410,7 @@ function lookedAt(view, page) {
   const n = Math.min(page.head.n_close, Math.floor(MOST_WORK / (d * model.k * model.k)));
   const data = new Float32Array(n * d * model.k);
   for (let row = 0; row < n; row++) {
-    data.set(beliefs(model, { row: rowValues(page.head, page.arrays, row) }).states, row * d * model.k);
+    data.set(beliefs(model, { row: page.rows.cells(row) }).states, row * d * model.k);
   }
   const found = { shape: [n, d * model.k], data };
   lookedAtOnce.set(view, found);

@@ -1,21 +1,20 @@
 /** What the model expects of a row at the place under the cursor. */
-import { rowsOf, shortened } from "../page/cells.js";
+import { shortened } from "../page/cells.js";
 import { make, part } from "../page/dom.js";
 import { barOf, drawImage, shortNumber } from "../page/images.js";
 import { groundOf } from "./grounds.js";
 import { decodeAt } from "./maths.js";
 
-/** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 
 const MOST_BARS = 14;
 
-/** @param {any} head @param {Arrays} arrays @param {State} state */
-export function showDecode(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showDecode(rows, state) {
+  const { head, arrays } = rows;
   const element = part("decode");
   if (!element || !head.map) return;
-  const rows = rowsOf(head, arrays);
   const where = make("p", { class: "note where" });
   element.append(make("h3", { text: "Under the cursor" }), where);
   const show = head.table.image_shape ? decodedImage(element, head, rows) : decodedBars(element, rows);

@@ -1,5 +1,4 @@
 /** Loadings of the columns on the axes of the map, with their intervals, and what the axes go with as a picture. */
-import { rowsOf } from "../page/cells.js";
 import { button, captioned, make, part, selectOf } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
@@ -15,11 +14,11 @@ const TIMES = 1.96; // standard errors on either side of an interval that holds 
 
 /** @typedef {{column: number, weights: number[], errors: number[] | null}} Loading */
 
-/** @param {any} head @param {Arrays} arrays */
-export function showLoadings(head, arrays) {
+/** @param {Rows} rows */
+export function showLoadings(rows) {
+  const { head, arrays } = rows;
   const place = part("loadings");
   if (!place || !head.map) return;
-  const rows = rowsOf(head, arrays);
   const all = loadingsOf(arrays, rows.d);
   place.append(make("h3", { text: "Loadings" }), make("p", { class: "about", text: aboutLoadings(head, rows) }));
   if (head.table.image_shape) place.append(loadingImages(all, head.table.image_shape));

@@ -1,5 +1,4 @@
 /** The map of rows: pan, zoom, colours, lines, lasso, and a row picked by mouse, finger or key. */
-import { rowsOf } from "../page/cells.js";
 import { make, part, say } from "../page/dom.js";
 import { arrowWords } from "./arrows.js";
 import { MapFigure } from "./figure.js";
@@ -10,7 +9,6 @@ import { colourControl, columnControl, columnNames } from "./mapcontrols.js";
 import { mapDownloads } from "./mapfiles.js";
 import { fewerCorners, pointsInside } from "./maths.js";
 
-/** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Arrow} from "./arrows.js" */
@@ -25,11 +23,11 @@ const KEYS =
   "Escape lets all go.";
 const KEY_BACK = " Backspace leaves one of several maps.";
 
-/** @param {any} head @param {Arrays} arrays @param {State} state */
-export function showMap(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showMap(rows, state) {
+  const { head, arrays } = rows;
   const element = part("map");
   if (!element || !head.map) return;
-  const rows = rowsOf(head, arrays);
   state.set({ colour: firstColour(head) });
   const frame = make("div", { class: "map-frame" });
   const legend = make("div", { class: "legend" });

@@ -1,5 +1,5 @@
 /** The map of maps: each of several as a bubble with its rows in it, what its rows are like, and the way in and back. */
-import { rowsOf, shortened } from "../page/cells.js";
+import { shortened } from "../page/cells.js";
 import { make, part, say, themeColour } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 import { layOutBubbles } from "./bubbles.js";
@@ -7,7 +7,6 @@ import { colouringOf } from "./colours.js";
 import { groundOf, steppedOnto } from "./grounds.js";
 import { differences } from "./lasso.js";
 
-/** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Colouring} from "./colours.js" */
@@ -21,11 +20,11 @@ const MEAN_PICTURE = 84; // pixels
 const MAPS_HIGH = { wide: 330, narrow: 300 }; // pixels
 const NARROW_MAPS = 520;
 
-/** @param {any} head @param {Arrays} arrays @param {State} state */
-export function showMaps(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showMaps(rows, state) {
+  const { head, arrays } = rows;
   const element = part("maps");
   if (!element || !head.maps) return;
-  const rows = rowsOf(head, arrays);
   /** @type {Ground[]} */
   const grounds = head.maps.shares.map((/** @type {number} */ _, /** @type {number} */ m) => groundOf(head, arrays, m));
   const step = (/** @type {number | null} */ number) => {

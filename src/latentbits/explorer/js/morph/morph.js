@@ -4,10 +4,10 @@ import { rowChooser } from "../page/chooser.js";
 import { button, make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
 import { drawImage, imageOf } from "../page/images.js";
-import { kindLabel, rowTitle, rowValues } from "../page/rows.js";
 import { bitsAlong, crossFade, differing, farPair, flippingPair, flipsOf, shortWayWords, wayBetween } from "./flips.js";
 
 /** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Flip, Way} from "./flips.js" */
 
@@ -16,12 +16,13 @@ const SECONDS = 5; // that a play takes
 const TOO_FEW = 3; // flips: another pair is looked for
 const TRIES = 30; // random pairs, until bits flip
 
-/** @param {any} head of the page @param {Arrays} arrays @param {State} state */
-export function showMorph(head, arrays, state) {
+/** @param {Rows} table @param {State} state */
+export function showMorph(table, state) {
+  const { head, arrays } = table;
   const place = part("morph");
   if (!place || !head.morph || head.n_close < 2) return;
-  const closeLabels = arrays[`labels.${kindLabel(head)}`]?.data ?? null;
-  const complete = completeRows(head, arrays);
+  const closeLabels = arrays[`labels.${table.kindLabel()}`]?.data ?? null;
+  const complete = completeRows(table);
   const flipping = flippingPair(
     arrays["morph.weights"].data,
     arrays["morph.phi"].data,
@@ -30,7 +31,7 @@ export function showMorph(head, arrays, state) {
   );
   const typical = farPair(arrays["morph.places"], closeLabels, complete);
   const pair = { rows: flipsOf(wayOf(arrays, typical)).length < TOO_FEW ? flipping : typical };
-  const view = morphView(head, arrays);
+  const view = morphView(table);
   /** @param {[number, number]} rows */
   const choose = (rows) => state.set({ picked: rows[0], other: rows[1] });
   const show = () => {
@@ -38,8 +39,8 @@ export function showMorph(head, arrays, state) {
     second.show(pair.rows[1]);
     view.show(pair.rows);
   };
-  const first = rowChooser("From", head, arrays, head.n_close, (row) => choose([row, pair.rows[1]]));
-  const second = rowChooser("to", head, arrays, head.n_close, (row) => choose([pair.rows[0], row]));
+  const first = rowChooser("From", table, head.n_close, (row) => choose([row, pair.rows[1]]));
+  const second = rowChooser("to", table, head.n_close, (row) => choose([pair.rows[0], row]));
   const far = make("p", { class: "note", hidden: true });
   state.on(["picked", "other"], ({ picked, other }) => {
     const wanted = [picked ?? pair.rows[0], other ?? pair.rows[1]];
@@ -67,12 +68,12 @@ export function showMorph(head, arrays, state) {
 
 /**
  * Rows looked at closely that lack nothing, or all where there are not two.
- * @param {any} head @param {Arrays} arrays
+ * @param {Rows} table
  */
-function completeRows(head, arrays) {
-  const all = Array.from({ length: head.n_close }, (_, i) => i);
-  if (!head.table.any_missing) return all;
-  const complete = all.filter((i) => !rowValues(head, arrays, i).some(Number.isNaN));
+function completeRows(table) {
+  const all = Array.from({ length: table.head.n_close }, (_, i) => i);
+  if (!table.missing) return all;
+  const complete = all.filter((i) => !table.cells(i).some(Number.isNaN));
   return complete.length < 2 ? all : complete;
 }
 
@@ -109,13 +110,14 @@ function randomPair(n, arrays) {
 /**
  * @typedef {object} MorphNow what is shown
  * @property {[number, number]} rows
- * @property {Float32Array[]} ends values of the two rows
+ * @property {Float64Array[]} ends values of the two rows
  * @property {Way} way
  * @property {Flip[]} flips
  */
 
-/** The slider and what follows it. @param {any} head @param {Arrays} arrays */
-function morphView(head, arrays) {
+/** The slider and what follows it. @param {Rows} table */
+function morphView(table) {
+  const { head, arrays } = table;
   const shape = head.table.image_shape;
   /** @type {MorphNow | null} */
   let now = null;
@@ -161,10 +163,9 @@ function morphView(head, arrays) {
   /** @param {[number, number]} rows */
   const show = (rows) => {
     const way = wayOf(arrays, rows);
-    now = { rows, ends: rows.map((row) => rowValues(head, arrays, row)), way, flips: flipsOf(way) };
-    ends.textContent = endWords(now, head, arrays);
-    const d = head.table.columns.length;
-    short.textContent = shortWayWords(now.flips.length, differing(now.ends[0], now.ends[1]), d);
+    now = { rows, ends: rows.map((row) => table.cells(row)), way, flips: flipsOf(way) };
+    ends.textContent = endWords(now, table);
+    short.textContent = shortWayWords(now.flips.length, differing(now.ends[0], now.ends[1]), table.d);
     stage.element.hidden = !shape && now.flips.length === 0; // a table without a line
     track.replaceChildren(
       ...now.flips.map((flip) => {
@@ -175,18 +176,18 @@ function morphView(head, arrays) {
     );
     stage.start(
       now,
-      rows.map((row) => rowTitle(head, arrays, row)),
+      rows.map((row) => table.title(row)),
     );
     update();
   };
   return { element, show };
 }
 
-/** How near the ends of the way come to the rows. @param {MorphNow} now @param {any} head @param {Arrays} arrays */
-function endWords(now, head, arrays) {
+/** How near the ends of the way come to the rows. @param {MorphNow} now @param {Rows} table */
+function endWords(now, table) {
   const [a, b] = [0, 1].map((t) => differing(bitsAlong(now.way, t), now.ends[t]));
-  const [from, to] = now.rows.map((row) => rowTitle(head, arrays, row));
-  return `The way begins and ends where the model places the two rows, and its bits there need not be quite theirs: ${a} of ${head.table.columns.length} differ at ${from}, ${b} at ${to}.`;
+  const [from, to] = now.rows.map((row) => table.title(row));
+  return `The way begins and ends where the model places the two rows, and its bits there need not be quite theirs: ${a} of ${table.d} differ at ${from}, ${b} at ${to}.`;
 }
 
 /**

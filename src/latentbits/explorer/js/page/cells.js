@@ -1,7 +1,6 @@
 /** The rows of the table as the page holds them: cells, names, labels, shares. */
 import { bitAt } from "./arrays.js";
 import { lettersOf } from "./dom.js";
-import { rowName, rowNumber } from "./rows.js";
 
 /** @import {Arrays} from "./arrays.js" */
 
@@ -51,12 +50,12 @@ export class Rows {
 
   /** Its number in the user's table, from 0. @param {number} i */
   number(i) {
-    return rowNumber(this.arrays, i);
+    return this.arrays["rows.numbers"]?.data[i] ?? i;
   }
 
   /** @param {number} i @returns {string} */
   name(i) {
-    return rowName(this.head, this.arrays, i);
+    return this.table.row_names?.[i] ?? `row ${this.number(i)}`;
   }
 
   /** @param {number} i @returns {Array<[string, string]>} names of labels, and what they say of this row */
@@ -130,23 +129,37 @@ export class Rows {
     return { means, sds: means.map((mean, j) => Math.sqrt(Math.max(squares[j] / counts[j] - mean * mean, 0))) };
   }
 
-  /** The row of this number or name, or -1; a name that only begins so will do. @param {string} text */
-  find(text) {
-    const wanted = text.trim();
+  /** Which label is the first that tells kinds, not numbers; -1 where there is none. */
+  kindLabel() {
+    return this.table.labels.findIndex((/** @type {Label} */ label) => !label.numeric);
+  }
+
+  /** Its kind by the first label that tells kinds; "" where there is none. @param {number} i @returns {string} */
+  kind(i) {
+    const which = this.kindLabel();
+    return this.table.labels[which]?.levels[this.arrays[`labels.${which}`].data[i]] ?? "";
+  }
+
+  /** Name and kind: "row 17 (7)". @param {number} i */
+  title(i) {
+    const kind = this.kind(i);
+    return this.name(i) + (kind ? ` (${kind})` : "");
+  }
+
+  /**
+   * The row of this name or number ("17", "row 17"), or whose name begins so, of the first n; else -1.
+   * @param {string} text @param {number} [n]
+   */
+  find(text, n = this.n) {
+    const wanted = text.trim().toLowerCase();
     if (wanted === "") return -1;
-    /** @type {string[] | null} */
-    const names = this.table.row_names;
-    const exact = names ? names.indexOf(wanted) : -1;
-    if (exact >= 0) return exact;
-    const digits = /^(?:row\s+)?(\d+)$/i.exec(wanted);
-    if (digits) {
-      const number = Number(digits[1]);
-      const numbers = this.arrays["rows.numbers"]?.data;
-      if (!numbers) return number < this.n ? number : -1;
-      return numbers.indexOf(number);
-    }
-    const low = wanted.toLowerCase();
-    return names ? names.findIndex((name) => name.toLowerCase().startsWith(low)) : -1;
+    /** @type {string[]} */
+    const names = (this.table.row_names ?? []).slice(0, n).map((/** @type {string} */ name) => name.toLowerCase());
+    const same = names.indexOf(wanted);
+    if (same >= 0) return same;
+    const number = numberIn(wanted);
+    const found = number === null ? -1 : (this.arrays["rows.numbers"]?.data.indexOf(number) ?? number);
+    return found >= 0 && found < n ? found : names.findIndex((name) => name.startsWith(wanted));
   }
 }
 
@@ -172,15 +185,8 @@ export function shortened(text, most) {
   return `${head.join("").trimEnd()}…${end.join("").trimStart()}`;
 }
 
-/** @type {WeakMap<object, Rows>} */
-const rowsOfPages = new WeakMap();
-
-/** The rows of a page; parts of the page share them. @param {any} head @param {Arrays} arrays */
-export function rowsOf(head, arrays) {
-  let rows = rowsOfPages.get(head);
-  if (!rows) {
-    rows = new Rows(head, arrays);
-    rowsOfPages.set(head, rows);
-  }
-  return rows;
+/** The number of a row in what was typed ("17", "row 17"), or null. @param {string} text */
+export function numberIn(text) {
+  const digits = /^(?:row\s+)?(\d+)$/i.exec(text.trim());
+  return digits && Number(digits[1]);
 }

@@ -18,7 +18,7 @@ let followingTheme = false;
 /**
  * Draw numbers as pixels, NaN as missing; they keep the colours of the theme.
  * @param {HTMLCanvasElement} canvas
- * @param {Float32Array | Uint8Array | number[]} values row by row from the top
+ * @param {ArrayLike<number>} values row by row from the top
  * @param {[number, number]} shape height and width
  * @param {PictureOptions} [options] `scale`: the largest size of signed numbers, or the least and the greatest of real
  *   ones; from the numbers themselves where it is not given. `label`: what it is a picture of, in words.
@@ -59,7 +59,7 @@ function repaint() {
 
 /**
  * A picture of its own; see `drawImage`.
- * @param {Float32Array | Uint8Array | number[]} values @param {[number, number]} shape
+ * @param {ArrayLike<number>} values @param {[number, number]} shape
  * @param {PictureOptions} [options]
  */
 export function imageOf(values, shape, options = {}) {

@@ -1,9 +1,7 @@
 /** What the reader looks at as the end of the page's address, and back: whoever opens the link sees the same. */
 import { groundOf, steppedOnto } from "../map/grounds.js";
-import { rowsOf } from "./cells.js";
 import { part, say } from "./dom.js";
 
-/** @import {Arrays} from "./arrays.js" */
 /** @import {Rows} from "./cells.js" */
 /** @import {Choices, Look, State} from "./state.js" */
 
@@ -85,11 +83,11 @@ export function seenIn(fragment) {
 
 /**
  * The address follows what the reader does, and what an address tells is shown.
- * @param {any} head @param {Arrays} arrays
+ * @param {Rows} rows
  * @param {State} state as it is at first
  */
-export function followLink(head, arrays, state) {
-  const rows = rowsOf(head, arrays);
+export function followLink(rows, state) {
+  const { head, arrays } = rows;
   const first = { ...state.choices };
   const write = () => {
     clearTimeout(timer);

@@ -2,13 +2,11 @@
 
 import { homeOf, startOn } from "../map/grounds.js";
 import { rankIn } from "../map/maths.js";
-import { rowsOf } from "../page/cells.js";
 import { noSuchRow } from "../page/chooser.js";
 import { button, captioned, make, part, say, tableHead, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
 
-/** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {RowStory} from "./posterior.js" */
@@ -18,11 +16,11 @@ const PAUSE = 90; // milliseconds that the cursor must rest on a row
 const FIRST_LINES = 12;
 const PICTURE = 116; // pixels
 
-/** @param {any} head @param {Arrays} arrays @param {State} state */
-export function showInspector(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showInspector(rows, state) {
+  const { head } = rows;
   const element = part("inspector");
   if (!element || !head.map) return;
-  const rows = rowsOf(head, arrays);
   const body = make("div", { class: "inspected" });
   element.append(make("h3", { text: "Row" }), rowSearch(rows, state), body);
   /** @type {Inspection} */
@@ -93,7 +91,7 @@ function rowSearch(rows, state) {
     event.preventDefault();
     const row = rows.find(input.value);
     if (row >= 0) go(row);
-    else answer.replaceChildren(...noSuchRow(input.value, rows.head, rows.arrays, rows.n, go));
+    else answer.replaceChildren(...noSuchRow(input.value, rows, rows.n, go));
   });
   input.addEventListener("input", () => answer.replaceChildren());
   return form;

@@ -1,5 +1,4 @@
 /** Rows and columns that the model of the map fits worst. */
-import { rowsOf } from "../page/cells.js";
 import { make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv } from "../page/downloads.js";
 import { shortNumber } from "../page/images.js";
@@ -7,7 +6,6 @@ import { stripFigure } from "../page/strips.js";
 import { makeSortable } from "../page/tables.js";
 import { chance } from "./inspector.js";
 
-/** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Strips} from "../page/strips.js" */
@@ -21,11 +19,11 @@ const MOST_DRAWN = 25; // in a picture
  *   surprise: Array<number | null>}} WorstRow
  */
 
-/** @param {any} head @param {Arrays} arrays @param {State} state */
-export function showWorst(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showWorst(rows, state) {
+  const { head } = rows;
   const place = part("worst");
   if (!place || !head.misfit) return;
-  const rows = rowsOf(head, arrays);
   place.append(
     make("p", { class: "about", text: aboutWorst(head) }),
     make("div", { class: "worst-grid" }, [worstRows(head, rows, state), worstColumns(head, rows)]),

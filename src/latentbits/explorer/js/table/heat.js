@@ -1,6 +1,5 @@
 /** The table itself as a picture: rows and columns in an order of the reader's, with their names under the cursor. */
 import { bestFirst } from "../causes/causes.js";
-import { rowsOf } from "../page/cells.js";
 import { make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveBlob, savePng } from "../page/downloads.js";
 import { drawImage, shortNumber } from "../page/images.js";
@@ -19,11 +18,11 @@ const LARGEST_ROW = 14; // pixels of a row of few
  * @typedef {{rows: Uint32Array, columns: Uint32Array, height: number, width: number, means: Float32Array}} Heat
  */
 
-/** @param {any} head @param {Arrays} arrays @param {State} state */
-export function showHeat(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showHeat(rows, state) {
+  const { head, arrays } = rows;
   const place = part("heat");
   if (!place) return;
-  const rows = rowsOf(head, arrays);
   const [rowOrders, columnOrders] = [ordersOfRows(head, arrays, rows), ordersOfColumns(arrays, rows)];
   const canvas = make("canvas", { tabindex: 0, role: "img" });
   const mark = make("div", { class: "heat-mark", "aria-hidden": "true", hidden: true });

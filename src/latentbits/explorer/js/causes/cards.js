@@ -75,7 +75,7 @@ export function layerView(gallery, number, page) {
  */
 export function cardParts(layer, cause, page) {
   const usage = layer.usage[cause];
-  const rows = strongest(layer, cause);
+  const rows = [...rowOf(layer.examples, cause)];
   const parts = [...weightParts(layer, cause, page)];
   const meaning = layer.meanings[cause];
   if (meaning) parts.unshift(make("p", { class: "tiny meaning", text: `Goes with ${meaning}` }));
@@ -234,11 +234,6 @@ export function labelCounts(labels) {
     .sort((a, b) => b[1] - a[1])
     .map(([label, count]) => `${count} ${label}`)
     .join(", ");
-}
-
-/** @param {LayerView} layer @param {number} cause @returns {number[]} */
-function strongest(layer, cause) {
-  return [...rowOf(layer.examples, cause)];
 }
 
 /**

@@ -1,12 +1,11 @@
 /** The causes that each model found: a tab a model, a card a cause. */
-import { make, part } from "../page/dom.js";
+import { make, part, selectOf } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { hinton, imageOf } from "../page/images.js";
 import { cardParts, layerView, markPicked } from "./cards.js";
 import { showExplanation } from "./explanation.js";
 import { showTrees } from "./trees.js";
 
-/** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Kind} from "../page/images.js" */
 /** @import {State} from "../page/state.js" */
@@ -109,7 +108,8 @@ function fillGallery(panel, gallery, page) {
   if (!layers.length) return; // its causes carry nothing
   panel.append(make("p", { class: "about", text: `${gallery.about} ${scaleWords(gallery.kind, page.head)}` }));
   const note = make("p", { class: "note picked-note", role: "status" });
-  if (explainsRows(gallery, page.arrays)) panel.append(showExplanation(gallery, layers, page));
+  const explains = gallery.layers.every((/** @type {any} */ one) => page.arrays[`${one.arrays}.states`]);
+  if (explains) panel.append(showExplanation(gallery, layers, page));
   // What a layer drives is below it.
   for (let i = layers.length - 1; i >= 0; i--) panel.append(layerSection(gallery, layers[i], page, layers.length > 1));
   panel.append(note);
@@ -124,14 +124,6 @@ function fillGallery(panel, gallery, page) {
   panel.prepend(note);
   state.on(["picked"], tellPicked);
   tellPicked();
-}
-
-/**
- * Whether a model tells by which states of all its causes together it explains a row.
- * @param {any} gallery @param {Arrays} arrays
- */
-function explainsRows(gallery, arrays) {
-  return gallery.layers.every((/** @type {any} */ layer) => arrays[`${layer.arrays}.states`] !== undefined);
 }
 
 /** What the colours or bars mean. @param {string} kind @param {any} head */
@@ -207,11 +199,11 @@ export function causesBy(by, usage) {
 
 /** @param {(by: string) => void} arrange */
 function sorter(arrange) {
-  const choice = make("select", { onchange: () => arrange(choice.value) }, [
-    make("option", { value: "usage", text: "how often they are on" }),
-    make("option", { value: "number", text: "number" }),
+  const options = /** @type {Array<[string, string]>} */ ([
+    ["usage", "how often they are on"],
+    ["number", "number"],
   ]);
-  return make("label", { class: "sorter" }, [make("span", { text: "Order by " }), choice]);
+  return make("label", { class: "sorter" }, [make("span", { text: "Order by " }), selectOf(options, arrange)]);
 }
 
 /** @param {LayerView} layer @param {HTMLElement} grid @param {HTMLElement} diagram */

@@ -1,6 +1,6 @@
 /** Why a row is as it is, as a noisy-OR network has it: the units that are on, and what each explains. */
 import { bitAt, rowOf } from "../page/arrays.js";
-import { make } from "../page/dom.js";
+import { captioned, make } from "../page/dom.js";
 import { barList, imageOf, shortNumber } from "../page/images.js";
 import { explainRow } from "./network.js";
 
@@ -94,7 +94,7 @@ function leftOver(found, columns, shape) {
 
 /** @param {ArrayLike<number>} values @param {[number, number]} shape @param {Kind} kind @param {string} caption */
 function pictured(values, shape, kind, caption) {
-  return make("figure", {}, [imageOf(values, shape, { kind, label: caption }), make("figcaption", { text: caption })]);
+  return captioned(imageOf(values, shape, { kind, label: caption }), caption);
 }
 
 /** @param {string} title @param {Share[]} shares @param {string[]} names */

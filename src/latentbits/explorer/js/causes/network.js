@@ -48,7 +48,9 @@ export function explainRow(layers, row) {
           unit,
           name: layer.names[unit],
           probability: layer.means[unit],
-          explains: ranked(shares, LEAST_SHARE).filter(({ child }) => !alone[child]),
+          explains: Array.from(shares, (share, child) => ({ child, share }))
+            .filter(({ child, share }) => share >= LEAST_SHARE && !alone[child])
+            .sort((a, b) => b.share - a.share || a.child - b.child),
           shares,
         };
       }),
@@ -59,13 +61,6 @@ export function explainRow(layers, row) {
     children = layer.states;
   });
   return { causes, unexplained };
-}
-
-/** @param {ArrayLike<number>} shares @param {number} least @returns {Share[]} the largest first */
-function ranked(shares, least) {
-  return Array.from(shares, (share, child) => ({ child, share }))
-    .filter((one) => one.share >= least)
-    .sort((a, b) => b.share - a.share || a.child - b.child);
 }
 
 /** How surely a cause with this weight, were it the only one, turns its child on. @param {ArrayLike<number>} weights */

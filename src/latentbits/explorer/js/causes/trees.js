@@ -294,7 +294,7 @@ function sideParts(view, j, found, page, onpick) {
   const items = near.map((other) => ({
     name: names[other],
     value: inCommon(tree, j, other),
-    note: againNote(tree, edgeBetween(tree, j, other)),
+    note: tree.found_again ? `· ${tree.found_again[edgeBetween(tree, j, other)]}/${tree.n_rounds}` : "",
   }));
   /** @type {HTMLElement[]} */
   const parts = [
@@ -320,11 +320,6 @@ function sideParts(view, j, found, page, onpick) {
   return parts;
 }
 
-/** @param {any} tree @param {number} edge */
-function againNote(tree, edge) {
-  return tree.found_again ? `· ${tree.found_again[edge]}/${tree.n_rounds}` : "";
-}
-
 /**
  * A card for each state of a column: how common it is, and what columns do in it.
  * @param {TreeView} view @param {number} j @param {RowIn | null} found @param {Page} page
@@ -344,7 +339,10 @@ function stateCards(view, j, found, page) {
     const expected = chances(model, beliefs(model, { fixed: { column: j, state: t } }).states);
     const label = `P(bit = 1) in ${stateName(view, t)} of ${names[j]}`;
     const card = make("li", { class: "card filled" }, [make("h4", { text: stateName(view, t) })]);
-    if (view.tree.hidden) card.append(chanceLine(names[j], model.emissions[j * k + t]));
+    if (view.tree.hidden) {
+      const chance = [{ name: names[j], value: model.emissions[j * k + t] }];
+      card.append(barList(chance, { scale: 1, format: weightText, label: `P(bit = 1) of ${names[j]}` }));
+    }
     card.append(usageLine(view.shares[j * k + t]));
     if (shape) card.append(imageOf(expected, shape, { kind: "probability", scale: 1, label }));
     else
@@ -371,11 +369,6 @@ function stateCards(view, j, found, page) {
     make("p", { class: "note", text: `What the model expects of all columns, given this alone.${line}${rare}` }),
     list,
   ];
-}
-
-/** @param {string} name @param {number} chance */
-function chanceLine(name, chance) {
-  return barList([{ name, value: chance }], { scale: 1, format: weightText, label: `P(bit = 1) of ${name}` });
 }
 
 /**

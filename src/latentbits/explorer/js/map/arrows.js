@@ -1,9 +1,10 @@
 /** Columns as arrows from the middle of the map: where each grows, and how much. */
 import { shortened } from "../page/cells.js";
-import { notForNames } from "./lines.js";
+import { sigmoid } from "./maths.js";
+import { drawName, hasRoom, notForNames } from "./names.js";
 
 /** @import {Rows} from "../page/cells.js" */
-/** @import {Box} from "./lines.js" */
+/** @import {Box} from "./names.js" */
 /** @import {View} from "./view.js" */
 
 /**
@@ -37,8 +38,7 @@ export const ARROW_FONT = "600 12px system-ui, sans-serif";
  */
 export function reachOf(weight, bias, real, sd) {
   if (real) return sd > 0 ? (2 * weight) / sd : 0;
-  const chance = (/** @type {number} */ logit) => 1 / (1 + Math.exp(-logit));
-  return chance(bias + weight) - chance(bias - weight);
+  return sigmoid(bias + weight) - sigmoid(bias - weight);
 }
 
 /**
@@ -76,7 +76,7 @@ export function layOutArrows(view, strongest, names, widthOf) {
     const to = [view.across(unit * reach * towards[0]), view.down(unit * reach * towards[1])];
     const text = shortened(names[column], ARROW_LETTERS);
     const places = labelsAt(to, [towards[0], -towards[1]], widthOf(text), view.width);
-    const label = places.find(({ box }) => fits(box, view, taken));
+    const label = places.find(({ box }) => hasRoom(box, view, taken));
     if (!label) continue;
     taken.push(label.box);
     placed.push({ column, from, to, text, reach, label });
@@ -103,14 +103,6 @@ function labelsAt([across, down], towards, width, most) {
     const [top, bottom] = [y - ARROW_NAME_HIGH / 2, y + ARROW_NAME_HIGH / 2];
     return { x, y, align, box: { left: x - before, top, right: x - before + width, bottom } };
   });
-}
-
-/** @param {Box} box @param {View} view @param {Box[]} taken */
-function fits(box, view, taken) {
-  const inside = box.left >= 2 && box.top >= 2 && box.right <= view.width - 2 && box.bottom <= view.height - 2;
-  return (
-    inside && !taken.some((o) => box.left < o.right && o.left < box.right && box.top < o.bottom && o.top < box.bottom)
-  );
 }
 
 /** The lines of a head, in pixels. @param {Arrow} arrow @returns {number[][]} three corners, the tip in the middle */
@@ -156,12 +148,7 @@ export function drawArrows(context, arrows, colours, marked) {
   context.font = ARROW_FONT;
   context.textBaseline = "middle";
   for (const { column, text, label } of arrows) {
-    context.textAlign = label.align;
-    context.strokeStyle = colours.paper;
-    context.lineWidth = 4;
-    context.strokeText(text, label.x, label.y);
-    context.fillStyle = column === marked ? colours.accent : colours.ink;
-    context.fillText(text, label.x, label.y);
+    drawName(context, text, label, colours, column === marked ? colours.accent : colours.ink);
   }
 }
 
@@ -188,7 +175,7 @@ export function arrowAt(arrows, x, y) {
  */
 export function arrowWords({ column, reach }, rows, weights, bias) {
   const size = Math.hypot(weights[column], weights[rows.d + column]);
-  const chance = (/** @type {number} */ logit) => (1 / (1 + Math.exp(-logit))).toFixed(2);
+  const chance = (/** @type {number} */ logit) => sigmoid(logit).toFixed(2);
   const much = rows.real
     ? `${reach.toFixed(2)} standard deviations more one unit along its arrow than one unit against it`
     : `P = ${chance(bias[column] + size)} one unit along its arrow, ${chance(bias[column] - size)} one unit against it`;

@@ -117,18 +117,10 @@ function decodedBars(element, rows) {
         ? `${shortNumber(means[j])} / ${shortNumber(overall[j])}`
         : `${means[j].toFixed(2)} / ${overall[j].toFixed(2)}`;
       value.title = `${means[j].toFixed(4)} here, ${overall[j].toFixed(4)} over all rows`;
-      setBar(bar, rows.real ? away[j] / 3 : means[j], rows.real ? 0 : overall[j], rows.real);
+      const fresh = rows.real ? barOf(away[j] / 3, true, 0) : barOf(means[j], false, overall[j]);
+      bar.replaceChildren(...fresh.childNodes);
     });
   };
   select.addEventListener("change", () => show(shown));
   return show;
-}
-
-/**
- * Give a bar of `barOf` another length.
- * @param {HTMLElement} bar @param {number} share @param {number} other @param {boolean} fromMiddle
- */
-function setBar(bar, share, other, fromMiddle) {
-  const fresh = barOf(share, fromMiddle, other);
-  bar.replaceChildren(...fresh.childNodes);
 }

@@ -5,8 +5,9 @@ import { make, themeColour } from "../page/dom.js";
 import { ARROW_FONT, arrowAt, drawArrows, layOutArrows, strongestColumns } from "./arrows.js";
 import { colouringOf } from "./colours.js";
 import { groundOf, isOn } from "./grounds.js";
-import { drawLines, LABEL_FONT, layOutLines, notForNames } from "./lines.js";
+import { drawLines, LABEL_FONT, layOutLines } from "./lines.js";
 import { ellipseOf } from "./maths.js";
+import { drawName, notForNames } from "./names.js";
 import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
 import { Points } from "./points.js";
 import { View } from "./view.js";
@@ -340,13 +341,8 @@ export class MapFigure {
     }
     if (!letter) return;
     context.font = "700 13px system-ui, sans-serif";
-    context.textAlign = "left";
     context.textBaseline = "bottom";
-    context.lineWidth = 4;
-    context.strokeStyle = colours.paper;
-    context.strokeText(letter, x + 7, y - 5);
-    context.fillStyle = colours.accent;
-    context.fillText(letter, x + 7, y - 5);
+    drawName(context, letter, { x: x + 7, y: y - 5, align: "left" }, colours, colours.accent);
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Place} place @param {{ink: string}} colours */

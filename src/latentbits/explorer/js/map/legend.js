@@ -76,16 +76,12 @@ function rampLegend(ramp) {
   const bar = make("span", { class: "ramp", "aria-hidden": "true" });
   const stops = Array.from({ length: 9 }, (_, k) => rampColour(k / 8));
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+  const grey = ramp.unknown ? `; not known of ${ramp.unknown.toLocaleString("en")} rows (grey)` : "";
   return make("span", { class: "legend-ramp" }, [
     make("span", { text: shortNumber(ramp.low, 1) }),
     bar,
-    make("span", { text: `${shortNumber(ramp.high, 1)}${ramp.beyond ? " and more" : ""}${greyOnes(ramp.unknown)}` }),
+    make("span", { text: `${shortNumber(ramp.high, 1)}${ramp.beyond ? " and more" : ""}${grey}` }),
   ]);
-}
-
-/** @param {number} unknown rows */
-function greyOnes(unknown) {
-  return unknown ? `; not known of ${unknown.toLocaleString("en")} rows (grey)` : "";
 }
 
 /**

@@ -1,11 +1,12 @@
 /** The lines P(bit = 1 | x) = 0.5 on the map: where they run, and where their names stand. */
 import { shortened } from "../page/cells.js";
 import { clippedLine } from "./maths.js";
+import { drawName, notForNames } from "./names.js";
 
+/** @import {Box} from "./names.js" */
 /** @import {View} from "./view.js" */
 
 /**
- * @typedef {{left: number, top: number, right: number, bottom: number}} Box in pixels
  * @typedef {object} DrawnLine
  * @property {number} column
  * @property {number[]} ends x1, y1, x2, y2 in pixels
@@ -41,15 +42,6 @@ export function layOutLines(view, columns, names, weights, bias, widthOf) {
     taken.push(label.box);
     return { ...line, label };
   });
-}
-
-/** Where no name should stand: on the numbers of the axes and on the buttons. @param {View} view @returns {Box[]} */
-export function notForNames(view) {
-  return [
-    { left: 0, top: view.height - 18, right: view.width, bottom: view.height },
-    { left: 0, top: 0, right: 22, bottom: view.height },
-    { left: view.width - 48, top: 0, right: view.width, bottom: 130 }, // buttons
-  ];
 }
 
 /**
@@ -122,15 +114,10 @@ export function drawLines(context, lines, colours, marked) {
   }
   context.globalAlpha = 1;
   for (const line of lines) {
-    context.textAlign = line.label.align;
-    context.strokeStyle = colours.paper;
-    context.lineWidth = 4;
-    context.strokeText(line.text, line.label.x, line.label.y);
-    context.fillStyle = line.column === marked ? colours.accent : colours.ink;
+    drawName(context, line.text, line.label, colours, line.column === marked ? colours.accent : colours.ink);
     context.beginPath();
     context.arc(line.label.dot[0], line.label.dot[1], 3, 0, 2 * Math.PI);
     context.fill();
-    context.fillText(line.text, line.label.x, line.label.y);
   }
 }
 

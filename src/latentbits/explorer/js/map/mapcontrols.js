@@ -1,7 +1,6 @@
 /** What stands around the map: by what it is coloured, and how columns are drawn on it. */
 import { shortened } from "../page/cells.js";
 import { make, say } from "../page/dom.js";
-
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {MapFigure} from "./figure.js" */

@@ -1,6 +1,8 @@
 /** The rows farthest out on the map, and where their names stand. */
 
-/** @import {Box} from "./lines.js" */
+import { drawName, hasRoom } from "./names.js";
+
+/** @import {Box} from "./names.js" */
 /** @import {View} from "./view.js" */
 
 /** @typedef {{x: number, y: number, align: CanvasTextAlign, text: string, row: number, box: Box}} Named */
@@ -60,9 +62,8 @@ export function layOutNames(view, wanted, widthOf, taken) {
     if (placed.length >= MOST_NAMED) break;
     const [across, down] = [view.across(x), view.down(y)];
     if (across < 0 || down < 0 || across > view.width || down > view.height) continue;
-    const found = placesBeside(across, down, widthOf(text)).find(
-      ({ box }) => isWithin(box, view) && ![...taken, ...placed.map((other) => other.box)].some((o) => meet(box, o)),
-    );
+    const notHere = [...taken, ...placed.map((other) => other.box)];
+    const found = placesBeside(across, down, widthOf(text)).find(({ box }) => hasRoom(box, view, notHere));
     if (found) placed.push({ ...found, row, text });
   }
   return placed;
@@ -86,27 +87,10 @@ function placesBeside(across, down, width) {
   });
 }
 
-/** @param {Box} box @param {View} view */
-function isWithin(box, view) {
-  return box.left >= 2 && box.top >= 2 && box.right <= view.width - 2 && box.bottom <= view.height - 2;
-}
-
-/** @param {Box} a @param {Box} b */
-function meet(a, b) {
-  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-}
-
 /** @param {CanvasRenderingContext2D} context @param {Named[]} names @param {{ink: string, paper: string}} colours */
 export function drawNames(context, names, colours) {
   context.font = NAME_FONT;
   context.textBaseline = "middle";
   context.lineJoin = "round";
-  for (const { x, y, align, text } of names) {
-    context.textAlign = align;
-    context.strokeStyle = colours.paper;
-    context.lineWidth = 3;
-    context.strokeText(text, x, y);
-    context.fillStyle = colours.ink;
-    context.fillText(text, x, y);
-  }
+  for (const name of names) drawName(context, name.text, name, colours, colours.ink, 3);
 }

@@ -61,6 +61,13 @@ export function captioned(picture, text) {
   return make("figure", {}, [picture, make("figcaption", { text })]);
 }
 
+/** A drawing to be saved, on paper of its colour. @param {number} width @param {number} height @param {number} letters pixels */
+export function fileSvg(width, height, letters) {
+  const font = { "font-family": "system-ui, sans-serif", "font-size": letters, fill: themeColour("--ink") };
+  const box = { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` };
+  return makeSvg("svg", { ...box, ...font }, [makeSvg("rect", { width, height, fill: themeColour("--paper") })]);
+}
+
 /** The element with this id, or null where the page has no such part. @param {string} id */
 export function part(id) {
   return document.getElementById(id);

@@ -1,6 +1,6 @@
 /** The table itself as a picture: rows and columns in an order of the reader's, with their names under the cursor. */
 import { bestFirst } from "../causes/causes.js";
-import { make, part } from "../page/dom.js";
+import { make, part, selectOf } from "../page/dom.js";
 import { downloadRow, fileName, saveBlob, savePng } from "../page/downloads.js";
 import { drawImage, shortNumber } from "../page/images.js";
 import { blockMeans, orderBy, orderByCause, startOfBlock } from "./blocks.js";
@@ -56,8 +56,8 @@ export function showHeat(rows, state) {
     showMark();
   };
   state.set({ rowsBy: rowOrders[0].text, columnsBy: columnOrders[0].text });
-  const rowChoice = orderChoice(rowOrders, (rowsBy) => state.set({ rowsBy }));
-  const columnChoice = orderChoice(columnOrders, (columnsBy) => state.set({ columnsBy }));
+  const rowChoice = selectOf(textsOf(rowOrders), (rowsBy) => state.set({ rowsBy }));
+  const columnChoice = selectOf(textsOf(columnOrders), (columnsBy) => state.set({ columnsBy }));
   state.on(["rowsBy", "columnsBy"], ({ rowsBy, columnsBy }) => {
     rowChoice.value = orderOf(rowOrders, rowsBy).text;
     columnChoice.value = orderOf(columnOrders, columnsBy).text;
@@ -157,15 +157,9 @@ function ordersOfColumns(arrays, rows) {
   ];
 }
 
-/** @param {Order[]} orders @param {(text: string) => void} choose */
-function orderChoice(orders, choose) {
-  const select = make(
-    "select",
-    {},
-    orders.map(({ text }) => make("option", { value: text, text })),
-  );
-  select.addEventListener("change", () => choose(select.value));
-  return select;
+/** What a list of them offers. @param {Order[]} orders @returns {Array<[string, string]>} */
+function textsOf(orders) {
+  return orders.map(({ text }) => [text, text]);
 }
 
 /** The order of this name, or the first. @param {Order[]} orders @param {string} text */

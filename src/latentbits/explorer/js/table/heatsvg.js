@@ -1,6 +1,6 @@
 /** The picture of the table as a drawing, for papers: its pixels as they are, with names and a scale as text. */
 import { shortened } from "../page/cells.js";
-import { makeSvg, themeColour } from "../page/dom.js";
+import { fileSvg, makeSvg, themeColour } from "../page/dom.js";
 import { startOfBlock } from "./blocks.js";
 
 /** @import {Rows} from "../page/cells.js" */
@@ -25,19 +25,9 @@ export function heatSvg(canvas, heat, rows, rowsBy, columnsBy) {
     10 + HEAT_LETTER * Math.max(0, ...names.map(({ text }) => text.length));
   const [left, top] = [room(down), 30 + room(across)];
   const [width, height] = [left + WIDE + 16, top + high + 34];
-  const ink = themeColour("--ink");
-  const svg = makeSvg("svg", {
-    xmlns: "http://www.w3.org/2000/svg",
-    width,
-    height,
-    viewBox: `0 0 ${width} ${height}`,
-    "font-family": "system-ui, sans-serif",
-    "font-size": 10,
-    fill: ink,
-  });
+  const svg = fileSvg(width, height, 10);
   const title = `${rows.table.source}: rows by ${rowsBy}, columns by ${columnsBy}`;
   svg.append(
-    makeSvg("rect", { width, height, fill: themeColour("--paper") }),
     makeSvg("text", { x: 8, y: 18, "font-size": 13, "font-weight": 600, text: title }),
     makeSvg("image", {
       href: canvas.toDataURL("image/png"),

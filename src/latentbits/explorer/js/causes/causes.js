@@ -1,5 +1,5 @@
 /** The causes that each model found: a tab a model, a card a cause. */
-import { make, part, selectOf } from "../page/dom.js";
+import { make, part, selectOf, whenNear } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { hinton, imageOf } from "../page/images.js";
 import { cardParts, layerView, markPicked } from "./cards.js";
@@ -239,17 +239,7 @@ function fillWhenSeen(cards, layer, page) {
     card.classList.add("filled");
     markPicked(card, layer, cause, page);
   };
-  const watch = new IntersectionObserver(
-    (seen) => {
-      for (const one of seen) {
-        if (!one.isIntersecting) continue;
-        watch.unobserve(one.target);
-        fill(/** @type {HTMLElement} */ (one.target));
-      }
-    },
-    { rootMargin: "400px" },
-  );
-  for (const card of cards) watch.observe(card);
+  whenNear(cards, fill);
   matchMedia("print").addEventListener("change", ({ matches }) => {
     if (matches) for (const card of cards) fill(card);
   });

@@ -12,7 +12,7 @@ const MOST_BARS = 14;
 
 /** @param {Rows} rows @param {State} state */
 export function showDecode(rows, state) {
-  const { head, arrays } = rows;
+  const { head } = rows;
   const element = part("decode");
   if (!element || !head.map) return;
   const where = make("p", { class: "note where" });
@@ -20,7 +20,7 @@ export function showDecode(rows, state) {
   const show = head.table.image_shape ? decodedImage(element, head, rows) : decodedBars(element, rows);
   const update = () => {
     const place = state.choices.place ?? { x: 0, y: 0 };
-    const { weights, bias, number } = groundOf(head, arrays, state.choices.map);
+    const { weights, bias, number } = groundOf(rows, state.choices.map);
     const means = decodeAt(weights, bias, place, rows.real);
     const on = number === null ? "" : ` on map ${number + 1}`;
     where.textContent = `${rows.real ? "Mean" : "P(bit = 1)"}${on} at trait 1 = ${signed(place.x)}, trait 2 = ${signed(place.y)}${

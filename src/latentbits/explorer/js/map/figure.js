@@ -12,7 +12,6 @@ import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
 import { Points } from "./points.js";
 import { View } from "./view.js";
 
-/** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Look, State} from "../page/state.js" */
 /** @import {Arrow} from "./arrows.js" */
@@ -24,12 +23,12 @@ const SWIFT = 12; // milliseconds: a slower picture is stretched while it moves,
 const REST = 120; // milliseconds without a move
 
 export class MapFigure {
-  /** @param {HTMLElement} frame @param {Rows} rows @param {Arrays} arrays @param {State} state */
-  constructor(frame, rows, arrays, state) {
+  /** @param {HTMLElement} frame @param {Rows} rows @param {State} state */
+  constructor(frame, rows, state) {
     this.frame = frame;
     this.rows = rows;
     this.state = state;
-    this.ground = groundOf(rows.head, arrays, state.choices.map);
+    this.ground = groundOf(rows, state.choices.map);
     this.view = new View();
     this.points = this.newPoints();
     this.outliers = outermost(this.means, undefined, this.ground.rows);
@@ -65,7 +64,7 @@ export class MapFigure {
     this.recolour();
     new ResizeObserver(() => this.resize()).observe(frame);
     document.addEventListener("themechange", () => this.recolour());
-    state.on(["map"], ({ map }) => this.standOn(groundOf(rows.head, arrays, map)));
+    state.on(["map"], ({ map }) => this.standOn(groundOf(rows, map)));
     state.on(["colour"], () => {
       this.hidden.clear();
       this.recolour();

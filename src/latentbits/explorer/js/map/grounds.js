@@ -1,6 +1,6 @@
 /** What the rows are drawn on: the one map of all rows, or one of several, on which some of them are. */
 
-/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
 /** @import {Choices, State} from "../page/state.js" */
 /** @import {Gaussian} from "../row/posterior.js" */
 
@@ -25,20 +25,20 @@ const groundsOfPages = new WeakMap();
 
 /**
  * A map of the page; made once.
- * @param {any} head @param {Arrays} arrays
+ * @param {Rows} rows
  * @param {number | null} number from 0; null for the map of all rows
  * @returns {Ground}
  */
-export function groundOf(head, arrays, number) {
-  const known = groundsOfPages.get(head) ?? new Map();
-  groundsOfPages.set(head, known);
-  const ground = known.get(number) ?? (number === null ? ofAllRows(head, arrays) : oneOfSeveral(head, arrays, number));
+export function groundOf(rows, number) {
+  const known = groundsOfPages.get(rows) ?? new Map();
+  groundsOfPages.set(rows, known);
+  const ground = known.get(number) ?? (number === null ? ofAllRows(rows) : oneOfSeveral(rows, number));
   known.set(number, ground);
   return ground;
 }
 
-/** @param {any} head @param {Arrays} arrays @returns {Ground} */
-function ofAllRows(head, arrays) {
+/** @param {Rows} rows @returns {Ground} */
+function ofAllRows({ head, arrays }) {
   return {
     number: null,
     means: /** @type {Float32Array} */ (arrays["map.means"].data),
@@ -55,9 +55,8 @@ function ofAllRows(head, arrays) {
   };
 }
 
-/** @param {any} head @param {Arrays} arrays @param {number} number @returns {Ground} */
-function oneOfSeveral(head, arrays, number) {
-  const d = head.table.columns.length;
+/** @param {Rows} rows @param {number} number @returns {Ground} */
+function oneOfSeveral({ head, arrays, d }, number) {
   const homes = arrays["maps.home"].data;
   const own = (/** @type {string} */ name, /** @type {number} */ size) =>
     arrays[name]?.data.subarray(number * size, (number + 1) * size) ?? null;
@@ -84,10 +83,10 @@ export function isOn({ homes, number }, row) {
 
 /**
  * The map that tells of a row: its own of several, where the reader has stepped into one of these, else that of all rows.
- * @param {any} head @param {Arrays} arrays @param {State} state @param {number} row
+ * @param {Rows} rows @param {State} state @param {number} row
  */
-export function homeOf(head, arrays, state, row) {
-  return groundOf(head, arrays, state.choices.map === null ? null : arrays["maps.home"].data[row]);
+export function homeOf(rows, state, row) {
+  return groundOf(rows, state.choices.map === null ? null : rows.arrays["maps.home"].data[row]);
 }
 
 /** Where the page says a row is. @param {Ground} ground @param {number} row @returns {Gaussian} */

@@ -25,7 +25,7 @@ const KEY_BACK = " Backspace leaves one of several maps.";
 
 /** @param {Rows} rows @param {State} state */
 export function showMap(rows, state) {
-  const { head, arrays } = rows;
+  const { head } = rows;
   const element = part("map");
   if (!element || !head.map) return;
   state.set({ colour: firstColour(head) });
@@ -34,7 +34,7 @@ export function showMap(rows, state) {
   const names = columnNames(rows.columns);
   const tools = make("div", { class: "controls map-tools" }, [colourControl(head, rows, state, names.id)]);
   element.append(names, tools, frame, legend);
-  const figure = new MapFigure(frame, rows, arrays, state);
+  const figure = new MapFigure(frame, rows, state);
   const map = new MapControl(figure, state, frame);
   tools.append(map.modes());
   frame.append(map.zoomButtons(), map.tip);

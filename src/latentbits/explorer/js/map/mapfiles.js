@@ -58,7 +58,7 @@ export function mapDownloads(head, rows, figure, state) {
  * One line a row: where it is, how sure that is, how surprising it is; of several maps also which, and how probably.
  * @param {Rows} rows @param {Uint32Array} chosen @param {Ground} ground @returns {CsvRows}
  */
-export function positions(rows, chosen, ground) {
+function positions(rows, chosen, ground) {
   const names = rows.table.labels.map((/** @type {{name: string}} */ label) => label.name);
   /** @type {CsvRows} */
   const lines = [["row", "name", ...names, "trait 1", "trait 2", "sd 1", "sd 2", "surprise in bits"]];

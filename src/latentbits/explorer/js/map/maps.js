@@ -26,9 +26,9 @@ export function showMaps(rows, state) {
   const element = part("maps");
   if (!element || !head.maps) return;
   /** @type {Ground[]} */
-  const grounds = head.maps.shares.map((/** @type {number} */ _, /** @type {number} */ m) => groundOf(head, arrays, m));
+  const grounds = head.maps.shares.map((/** @type {number} */ _, /** @type {number} */ m) => groundOf(rows, m));
   const step = (/** @type {number | null} */ number) => {
-    state.set(steppedOnto(groundOf(head, arrays, number)));
+    state.set(steppedOnto(groundOf(rows, number)));
     say(number === null ? "All rows on one map" : `Map ${number + 1} of ${grounds.length}`);
   };
   const into = (/** @type {number} */ number) => {

@@ -68,6 +68,24 @@ export function fileSvg(width, height, letters) {
   return makeSvg("svg", { ...box, ...font }, [makeSvg("rect", { width, height, fill: themeColour("--paper") })]);
 }
 
+/** Act once on each element that comes near the window. @param {HTMLElement[]} elements @param {(element: HTMLElement) => void} act */
+export function whenNear(elements, act) {
+  const look = (/** @type {IntersectionObserverEntry[]} */ seen) => {
+    for (const { isIntersecting, target } of seen) {
+      if (!isIntersecting) continue;
+      watch.unobserve(target);
+      act(/** @type {HTMLElement} */ (target));
+    }
+  };
+  const watch = new IntersectionObserver(look, { rootMargin: "400px" });
+  for (const element of elements) watch.observe(element);
+}
+
+/** A field that narrows a list down. @param {string} what "columns" @param {string} label for readers of screens */
+export function filterField(what, label) {
+  return make("input", { type: "search", placeholder: `only ${what} with …`, "aria-label": label });
+}
+
 /** The element with this id, or null where the page has no such part. @param {string} id */
 export function part(id) {
   return document.getElementById(id);

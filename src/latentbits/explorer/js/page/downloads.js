@@ -71,7 +71,7 @@ export function saveCsv(rows, name) {
 }
 
 /** The drawing as a file of its own, in the colours it has now. @param {SVGElement} svg */
-export function svgText(svg) {
+function svgText(svg) {
   const copy = /** @type {SVGElement} */ (svg.cloneNode(true));
   const [own, other] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
   own.forEach((element, i) => {

@@ -1,5 +1,5 @@
 /** Numbers as pictures: a row as crisp pixels, named numbers as bars, weights as a Hinton diagram. */
-import { lettersOf, make, makeSvg, themeColour } from "./dom.js";
+import { filterField, lettersOf, make, makeSvg, themeColour } from "./dom.js";
 
 /**
  * @typedef {"bits" | "probability" | "signed" | "strength" | "real"} Kind what numbers are: 0 and 1 (or between, in a
@@ -179,11 +179,7 @@ function unfolding(list, items, most, entry) {
   const left = items.length - most;
   const more = make("button", { type: "button", class: "small", "aria-expanded": "false", text: `${left} more` });
   const about = list.getAttribute("aria-label") ?? "these";
-  const filter = make("input", {
-    type: "search",
-    placeholder: "only names with …",
-    "aria-label": `${about}: only names with this`,
-  });
+  const filter = filterField("names", `${about}: only names with this`);
   filter.hidden = true;
   const none = make("p", { class: "tiny", role: "status" });
   const show = () => {

@@ -87,12 +87,11 @@ export function seenIn(fragment) {
  * @param {State} state as it is at first
  */
 export function followLink(rows, state) {
-  const { head, arrays } = rows;
   const first = { ...state.choices };
   const write = () => {
     clearTimeout(timer);
     const { map } = state.choices;
-    const usual = { ...first, lines: map === null ? first.lines : groundOf(head, arrays, map).lines };
+    const usual = { ...first, lines: map === null ? first.lines : groundOf(rows, map).lines };
     const fragment = fragmentOf(seenNow(state.choices, usual, (row) => rows.number(row)));
     const address = location.href.split("#")[0] + (fragment ? `#${fragment}` : "");
     if (address !== location.href) history.replaceState(null, "", address);
@@ -172,7 +171,7 @@ function restoreSeen(fragment, rows, state) {
   const known = [...(colours?.options ?? [])].some(({ value }) => value === seen.colour);
   const shown = rows.head.galleries.some((/** @type {{name: string}} */ { name }) => name === seen.model);
   const map = seen.map !== undefined && seen.map <= (rows.head.maps?.shares.length ?? 0) ? seen.map - 1 : null;
-  if (rows.head.maps && map !== state.choices.map) state.set(steppedOnto(groundOf(rows.head, rows.arrays, map)));
+  if (rows.head.maps && map !== state.choices.map) state.set(steppedOnto(groundOf(rows, map)));
   const column = /^bit:(\d+)$/.exec(seen.colour ?? "");
   state.set({
     picked: numbered(seen.row) ?? null,

@@ -3,7 +3,7 @@
 import { homeOf, startOn } from "../map/grounds.js";
 import { rankIn } from "../map/maths.js";
 import { noSuchRow } from "../page/chooser.js";
-import { button, captioned, make, part, say, tableHead, themeColour } from "../page/dom.js";
+import { button, captioned, filterField, make, part, say, tableHead, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
 
@@ -82,7 +82,7 @@ function rowSearch(rows, state) {
   /** @param {number} row */
   const go = (row) => {
     answer.replaceChildren();
-    const [x, y] = startOn(homeOf(rows.head, rows.arrays, state, row), row).mean;
+    const [x, y] = startOn(homeOf(rows, state, row), row).mean;
     state.set({ picked: row });
     state.set({ place: { x, y } }); // after the step to the map that the row is on
     say(`Picked: ${rows.name(row)}`);
@@ -100,7 +100,7 @@ function rowSearch(rows, state) {
 /** @param {HTMLElement} body @param {number} row @param {Inspection} inspection */
 function showRow(body, row, inspection) {
   const { head, rows, state } = inspection;
-  const ground = homeOf(head, rows.arrays, state, row);
+  const ground = homeOf(rows, state, row);
   const cells = rows.cells(row);
   const story = storyOf(ground, cells, startOn(ground, row));
   const odd = surprisingOf(story);
@@ -229,11 +229,7 @@ function hatch(context, x, y, size) {
 
 /** @param {HTMLElement} body @param {number} row @param {Inspection} inspection */
 function cellFilter(body, row, inspection) {
-  const input = make("input", {
-    type: "search",
-    "aria-label": "Only columns with this in their name",
-    placeholder: "only columns with …",
-  });
+  const input = filterField("columns", "Only columns with this in their name");
   input.value = inspection.filter;
   input.addEventListener("input", () => {
     inspection.filter = input.value;

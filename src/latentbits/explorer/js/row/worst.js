@@ -1,5 +1,5 @@
 /** Rows and columns that the model of the map fits worst. */
-import { make, part } from "../page/dom.js";
+import { filterField, make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv } from "../page/downloads.js";
 import { shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
@@ -97,7 +97,7 @@ function oddWords(one, rows) {
 }
 
 /** @param {WorstRow[]} found @param {Rows} rows @returns {Array<Array<string | number | null>>} */
-export function worstRowLines(found, rows) {
+function worstRowLines(found, rows) {
   const heads = ["row", "name", "bits beyond", "standard deviation", "surprising cells", "expected", "most surprising"];
   const lines = found.map((one) => [
     rows.number(one.row),
@@ -197,11 +197,7 @@ function worstColumnStrips(head, rows, order) {
 
 /** @param {HTMLElement[]} lines */
 function lineFilter(lines) {
-  const input = make("input", {
-    type: "search",
-    placeholder: "only columns with …",
-    "aria-label": "Fits worst: only columns with this in their name",
-  });
+  const input = filterField("columns", "Fits worst: only columns with this in their name");
   input.addEventListener("input", () => {
     const wanted = input.value.trim().toLowerCase();
     for (const line of lines) line.hidden = !(line.firstChild?.textContent ?? "").toLowerCase().includes(wanted);

@@ -1,6 +1,6 @@
 /** The table itself as a picture: rows and columns in an order of the reader's, with their names under the cursor. */
 import { bestFirst } from "../causes/causes.js";
-import { make, part, selectOf } from "../page/dom.js";
+import { make, part, selectOf, whenNear } from "../page/dom.js";
 import { downloadRow, fileName, saveBlob, savePng } from "../page/downloads.js";
 import { drawImage, shortNumber } from "../page/images.js";
 import { blockMeans, orderBy, orderByCause, startOfBlock } from "./blocks.js";
@@ -186,15 +186,7 @@ function drawWhenSeen(frame, draw) {
     width = frame.clientWidth;
     draw();
   };
-  const watch = new IntersectionObserver(
-    (seen) => {
-      if (!seen.some((one) => one.isIntersecting)) return;
-      watch.disconnect();
-      new ResizeObserver(again).observe(frame);
-    },
-    { rootMargin: "400px" },
-  );
-  watch.observe(frame);
+  whenNear([frame], () => new ResizeObserver(again).observe(frame));
 }
 
 /**

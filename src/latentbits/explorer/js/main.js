@@ -1,5 +1,4 @@
 /** The page comes to life: read the numbers, then let each part show itself. */
-
 import { showCauses } from "./causes/causes.js";
 import { showDecode } from "./map/decode.js";
 import { showLoadings } from "./map/loadings.js";
@@ -17,7 +16,6 @@ import { showTable } from "./page/tables.js";
 import { showInspector } from "./row/inspector.js";
 import { showWorst } from "./row/worst.js";
 import { showHeat } from "./table/heat.js";
-
 /** @import {Arrays} from "./page/arrays.js" */
 
 /** Light or dark as the system says, until the reader says otherwise. */

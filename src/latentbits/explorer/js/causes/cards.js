@@ -3,7 +3,6 @@ import { rowOf } from "../page/arrays.js";
 import { make, makeSvg } from "../page/dom.js";
 import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "../page/images.js";
 import { strengthsOf } from "./network.js";
-
 /** @import {Arrays, TypedArrayOf} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {BarOptions, Kind} from "../page/images.js" */
@@ -135,14 +134,8 @@ export function namedBars(values, names, options, others) {
 
 /** The causes below that it turns on most surely. @param {LayerView} layer @param {number} cause */
 function drives(layer, cause) {
-  const shown = layer.shown(cause);
-  const items = bySize(shown).map((j) => ({ name: layer.below[j], value: shown[j] }));
-  const list = barList(items, {
-    scale: 1,
-    most: MOST_DRIVEN,
-    format: weightText,
-    label: `What ${layer.names[cause]} turns on`,
-  });
+  const label = `What ${layer.names[cause]} turns on`;
+  const list = namedBars(layer.shown(cause), layer.below, { scale: 1, most: MOST_DRIVEN, label });
   list.classList.add("drives");
   return list;
 }

@@ -2,10 +2,9 @@
 import { make, makeSvg, selectOf } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { barList, barOf, clipped, colourScale, imageOf, shortNumber } from "../page/images.js";
-import { exampleRows, namedBars, onWords, percent, usageLine, weightText } from "./cards.js";
+import { exampleRows, namedBars, onWords, percent, rowsWithIt, usageLine, weightText } from "./cards.js";
 import { bitsText, edgeBetween, inCommon, neighboursOf, nextColumn, treePlaces, treeSvg } from "./treedrawing.js";
 import { beliefs, chances, downward, mostProbable, treesOf } from "./treesums.js";
-
 /** @import {Page} from "./cards.js" */
 /** @import {Drawn} from "./treedrawing.js" */
 /** @import {Beliefs, TreeModel} from "./treesums.js" */
@@ -419,7 +418,7 @@ function lookedAt(view, page) {
 function examplesOf(looked, place, page) {
   const [n, m] = looked.shape;
   const share = (/** @type {number} */ row) => looked.data[row * m + place];
-  const inIt = Array.from({ length: n }, (_, row) => row).filter((row) => share(row) > 0.5);
+  const inIt = rowsWithIt(looked, place);
   const best = [...inIt].sort((a, b) => share(b) - share(a) || a - b).slice(0, MOST_EXAMPLES);
   const few = best.length < inIt.length ? `; most surely in ${best.length}` : "";
   return exampleRows(onWords(inIt.length, n), best, page, inIt, few);

@@ -1,5 +1,4 @@
 /** The map's two canvases: points below, and above them what changes as the cursor moves. */
-
 import { shortened } from "../page/cells.js";
 import { make, themeColour } from "../page/dom.js";
 import { ARROW_FONT, arrowAt, drawArrows, layOutArrows, strongestColumns } from "./arrows.js";
@@ -11,7 +10,6 @@ import { drawName, notForNames } from "./names.js";
 import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
 import { Points } from "./points.js";
 import { View } from "./view.js";
-
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Look, State} from "../page/state.js" */
 /** @import {Arrow} from "./arrows.js" */
@@ -30,8 +28,8 @@ export class MapFigure {
     this.state = state;
     this.ground = groundOf(rows, state.choices.map);
     this.view = new View();
-    this.points = this.newPoints();
-    this.outliers = outermost(this.means, undefined, this.ground.rows);
+    this.points = new Points(this.ground.means, this.ground.axes, this.ground.rows);
+    this.outliers = outermost(this.ground.means, undefined, this.ground.rows);
     this.named = true; // whether they have their names beside them
     /** @type {Set<number>} */
     this.hidden = new Set();
@@ -88,30 +86,14 @@ export class MapFigure {
     this.resize();
   }
 
-  get means() {
-    return this.ground.means;
-  }
-
-  get weights() {
-    return this.ground.weights;
-  }
-
-  get bias() {
-    return this.ground.bias;
-  }
-
-  newPoints() {
-    return new Points(this.means, this.ground.axes, this.ground.rows);
-  }
-
   /** Another map, all of it. @param {Ground} ground */
   standOn(ground) {
     this.ground = ground;
-    this.points = this.newPoints();
-    this.outliers = outermost(this.means, undefined, ground.rows);
+    this.points = new Points(this.ground.means, this.ground.axes, this.ground.rows);
+    this.outliers = outermost(this.ground.means, undefined, ground.rows);
     this.strongest = null;
     this.crosshair = false;
-    this.view.fit(this.means, ground.rows);
+    this.view.fit(this.ground.means, ground.rows);
     this.view.goHome();
     this.layOutAgain();
     this.recolour();
@@ -126,7 +108,7 @@ export class MapFigure {
     const zoomed = this.fitted ? this.view.scale / this.view.home.scale : 1;
     Object.assign(this.view, { width, height });
     this.frame.style.setProperty("--shape", `${width} / ${height}`); // on paper the width is another
-    this.view.fit(this.means, this.ground.rows);
+    this.view.fit(this.ground.means, this.ground.rows);
     if (this.fitted) this.view.scale = this.view.home.scale * zoomed;
     else this.view.goHome();
     this.fitted = true;
@@ -211,16 +193,20 @@ export class MapFigure {
     this.arrows = null;
   }
 
+  /** How wide texts are, in pixels. @param {string} font @returns {(text: string) => number} */
+  widthIn(font) {
+    const context = this.above.getContext("2d");
+    if (context) context.font = font;
+    return (text) => context?.measureText(text).width ?? 0;
+  }
+
   /** Columns as arrows, where the reader wants them so. @returns {Arrow[]} */
   laidOutArrows() {
     if (this.state.choices.columns !== "arrows") return [];
     if (!this.arrows) {
-      const { rows, weights, bias } = this;
-      this.strongest ??= strongestColumns(weights, bias, rows.real, rows.overall().sds);
-      const context = this.above.getContext("2d");
-      if (context) context.font = ARROW_FONT;
-      const widthOf = (/** @type {string} */ text) => context?.measureText(text).width ?? 0;
-      this.arrows = layOutArrows(this.view, this.strongest, rows.columns, widthOf);
+      const { rows, ground } = this;
+      this.strongest ??= strongestColumns(ground.weights, ground.bias, rows.real, rows.overall().sds);
+      this.arrows = layOutArrows(this.view, this.strongest, rows.columns, this.widthIn(ARROW_FONT));
     }
     return this.arrows;
   }
@@ -233,16 +219,10 @@ export class MapFigure {
   /** @returns {DrawnLine[]} */
   laidOut() {
     if (!this.lines) {
-      const context = this.above.getContext("2d");
-      if (context) context.font = LABEL_FONT;
-      this.lines = layOutLines(
-        this.view,
-        this.rows.real || this.state.choices.columns === "arrows" ? [] : this.state.choices.lines,
-        this.rows.columns,
-        this.weights,
-        this.bias,
-        (text) => context?.measureText(text).width ?? 0,
-      );
+      const { rows, ground, state } = this;
+      const columns = rows.real || state.choices.columns === "arrows" ? [] : state.choices.lines;
+      const widthOf = this.widthIn(LABEL_FONT);
+      this.lines = layOutLines(this.view, columns, rows.columns, ground.weights, ground.bias, widthOf);
     }
     return this.lines;
   }
@@ -375,7 +355,7 @@ export class MapFigure {
 
   /** @param {number} row */
   placeOf(row) {
-    return { x: this.means[2 * row], y: this.means[2 * row + 1] };
+    return { x: this.ground.means[2 * row], y: this.ground.means[2 * row + 1] };
   }
 
   /** @param {number} row */

@@ -1,9 +1,7 @@
 /** What colours mean; a level that is clicked is hidden. */
-
 import { button, make } from "../page/dom.js";
 import { shortNumber } from "../page/images.js";
 import { rampColour } from "./colours.js";
-
 /** @import {Colouring, Level, Ramp} from "./colours.js" */
 /** @import {MapFigure} from "./figure.js" */
 

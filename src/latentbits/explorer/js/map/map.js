@@ -8,7 +8,6 @@ import { showLegend } from "./legend.js";
 import { colourControl, columnControl, columnNames } from "./mapcontrols.js";
 import { mapDownloads } from "./mapfiles.js";
 import { fewerCorners, pointsInside } from "./maths.js";
-
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Arrow} from "./arrows.js" */
@@ -137,7 +136,7 @@ class MapControl {
     state.on(["hovered", "picked", "other"], () => this.showTip());
     state.on(["picked"], ({ picked }) => picked !== null && this.bringIn(picked));
     state.on(["lasso"], ({ lasso }) => {
-      const inside = lasso.length ? pointsInside(figure.means, lasso, (row) => figure.isSeen(row)) : [];
+      const inside = lasso.length ? pointsInside(figure.ground.means, lasso, (row) => figure.isSeen(row)) : [];
       state.set({ selected: Uint32Array.from(inside) });
     });
     state.on(["map"], () => {
@@ -305,7 +304,7 @@ class MapControl {
 
   /** @param {Place} from */
   byDistance(from) {
-    const { means } = this.figure;
+    const { means } = this.figure.ground;
     const away = Float64Array.from({ length: means.length / 2 }, (_, i) =>
       Math.hypot(means[2 * i] - from.x, means[2 * i + 1] - from.y),
     );
@@ -368,7 +367,8 @@ class MapControl {
     const hovered = figure.onIt(this.state.choices.hovered);
     this.tip.hidden = hovered === null && !arrow;
     if (arrow) {
-      this.tipAt(arrow.to[0], arrow.to[1], arrowWords(arrow, figure.rows, figure.weights, figure.bias));
+      const { weights, bias } = figure.ground;
+      this.tipAt(arrow.to[0], arrow.to[1], arrowWords(arrow, figure.rows, weights, bias));
       return;
     }
     if (hovered === null) return;

@@ -57,19 +57,32 @@ export function isInside(x, y, polygon) {
 }
 
 /**
+ * The smallest window that holds points, or some of them.
+ * @param {ArrayLike<number>} points x and y by turns
+ * @param {Uint32Array | null} [only] those that count; null for all
+ * @returns {Window}
+ */
+export function boundsOf(points, only = null) {
+  let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
+  const many = only ? only.length : points.length / 2;
+  for (let k = 0; k < many; k++) {
+    const i = 2 * (only ? only[k] : k);
+    left = Math.min(left, points[i]);
+    right = Math.max(right, points[i]);
+    bottom = Math.min(bottom, points[i + 1]);
+    top = Math.max(top, points[i + 1]);
+  }
+  return { left, right, bottom, top };
+}
+
+/**
  * Which of the points are inside a polygon, ascending.
  * @param {ArrayLike<number>} points x and y by turns
  * @param {ArrayLike<number>} polygon x and y by turns
  * @param {(i: number) => boolean} counts whether a point counts at all
  */
 export function pointsInside(points, polygon, counts) {
-  let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
-  for (let i = 0; i < polygon.length; i += 2) {
-    left = Math.min(left, polygon[i]);
-    right = Math.max(right, polygon[i]);
-    bottom = Math.min(bottom, polygon[i + 1]);
-    top = Math.max(top, polygon[i + 1]);
-  }
+  const { left, right, bottom, top } = boundsOf(polygon);
   const found = [];
   for (let i = 0; 2 * i < points.length; i++) {
     const x = points[2 * i];

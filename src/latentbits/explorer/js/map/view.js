@@ -1,5 +1,5 @@
 /** Where the reader looks: the middle of the window, and how many pixels a unit of the map takes. */
-
+import { boundsOf } from "./maths.js";
 /** @import {Look} from "../page/state.js" */
 /** @import {Window} from "./maths.js" */
 
@@ -22,16 +22,8 @@ export class View {
    * @param {Uint32Array | null} [only] those that count; null for all
    */
   fit(points, only = null) {
-    let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
-    const many = only ? only.length : points.length / 2;
-    for (let k = 0; k < many; k++) {
-      const i = 2 * (only ? only[k] : k);
-      left = Math.min(left, points[i]);
-      right = Math.max(right, points[i]);
-      bottom = Math.min(bottom, points[i + 1]);
-      top = Math.max(top, points[i + 1]);
-    }
-    if (!(left <= right)) [left, right, bottom, top] = [-1, 1, -1, 1];
+    const found = boundsOf(points, only);
+    const { left, right, bottom, top } = found.left <= found.right ? found : { left: -1, right: 1, bottom: -1, top: 1 };
     const [across, up] = [Math.max(right - left, 0.1), Math.max(top - bottom, 0.1)];
     const room = { across: Math.max(this.width - 90, 50), up: Math.max(this.height - 80, 50) };
     const scale = Math.min(room.across / across, room.up / up);

@@ -1,5 +1,5 @@
 /** The way from one row to another through a clipped Gaussian: which bits are on where, and when each flips. */
-
+import { rowOf } from "../page/arrays.js";
 /** @import {TypedArrayOf} from "../page/arrays.js" */
 
 /**
@@ -86,7 +86,7 @@ export function farPair(places, codes, all) {
   const middle = meanPlace(places, all);
   const common = all.length < FEW ? all : innerHalf(places, all, middle);
   const edge = farthest(places, common, middle);
-  return [edge, farthest(places, common, placeOf(places, edge))];
+  return [edge, farthest(places, common, rowOf(places, edge))];
 }
 
 /**
@@ -100,7 +100,7 @@ export function farPair(places, codes, all) {
 export function flippingPair(weights, phi, places, all) {
   const step = Math.max(1, all.length / MOST_TRIED);
   const rows = Array.from({ length: Math.min(all.length, MOST_TRIED) }, (_, i) => all[Math.floor(i * step)]);
-  const bits = rows.map((row) => bitsAlong(wayBetween(weights, phi, placeOf(places, row), placeOf(places, row)), 0));
+  const bits = rows.map((row) => bitsAlong(wayBetween(weights, phi, rowOf(places, row), rowOf(places, row)), 0));
   const most = (/** @type {number} */ from) => {
     const flips = bits.map((own) => differing(own, bits[from]));
     return flips.indexOf(Math.max(...flips));
@@ -127,7 +127,7 @@ export function shortWayWords(flips, differ, d) {
  * @param {TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} middle
  */
 function innerHalf(places, rows, middle) {
-  const far = rows.map((row) => ({ row, far: distance(placeOf(places, row), middle) }));
+  const far = rows.map((row) => ({ row, far: distance(rowOf(places, row), middle) }));
   far.sort((a, b) => a.far - b.far);
   return far.slice(0, rows.length / 2).map(({ row }) => row);
 }
@@ -135,23 +135,17 @@ function innerHalf(places, rows, middle) {
 /** @param {TypedArrayOf} places @param {number[]} rows few @returns {[number, number]} */
 function farthestOf(places, rows) {
   const pairs = rows.map((row) => {
-    const other = farthest(places, rows, placeOf(places, row));
-    return { row, other, far: distance(placeOf(places, row), placeOf(places, other)) };
+    const other = farthest(places, rows, rowOf(places, row));
+    return { row, other, far: distance(rowOf(places, row), rowOf(places, other)) };
   });
   const best = pairs.reduce((a, b) => (b.far > a.far ? b : a));
   return [best.row, best.other];
 }
 
-/** @param {TypedArrayOf} places @param {number} i */
-function placeOf(places, i) {
-  const k = places.shape[1];
-  return places.data.subarray(i * k, (i + 1) * k);
-}
-
 /** @param {TypedArrayOf} places @param {number[]} rows */
 function meanPlace(places, rows) {
   const mean = new Float64Array(places.shape[1]);
-  for (const row of rows) for (const [i, value] of placeOf(places, row).entries()) mean[i] += value / rows.length;
+  for (const row of rows) for (const [i, value] of rowOf(places, row).entries()) mean[i] += value / rows.length;
   return mean;
 }
 
@@ -164,10 +158,10 @@ function distance(a, b) {
 
 /** @param {TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
 function nearest(places, rows, at) {
-  return rows.reduce((a, b) => (distance(placeOf(places, b), at) < distance(placeOf(places, a), at) ? b : a));
+  return rows.reduce((a, b) => (distance(rowOf(places, b), at) < distance(rowOf(places, a), at) ? b : a));
 }
 
 /** @param {TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
 function farthest(places, rows, at) {
-  return rows.reduce((a, b) => (distance(placeOf(places, b), at) > distance(placeOf(places, a), at) ? b : a));
+  return rows.reduce((a, b) => (distance(rowOf(places, b), at) > distance(rowOf(places, a), at) ? b : a));
 }

@@ -27,16 +27,17 @@ export function makeSortable(table) {
       cell.setAttribute("aria-sort", down ? "descending" : "ascending");
       const body = table.tBodies[0];
       const lines = [...body.rows];
-      const keys = lines.map((line) => keyOf(line.cells[column], cell.dataset.type === "number"));
+      const keys = lines.map(
+        ({
+          cells: {
+            [column]: { dataset, textContent },
+          },
+        }) => (cell.dataset.type === "number" ? Number(dataset.value ?? Number.NaN) : (textContent ?? "").trim()),
+      );
       body.append(...sortedOrder(keys, down).map((i) => lines[i]));
       say(`Sorted by ${sort.textContent}, ${down ? "descending" : "ascending"}.`);
     });
   });
-}
-
-/** @param {HTMLTableCellElement} cell @param {boolean} numeric */
-function keyOf(cell, numeric) {
-  return numeric ? Number(cell.dataset.value ?? Number.NaN) : (cell.textContent ?? "").trim();
 }
 
 /**

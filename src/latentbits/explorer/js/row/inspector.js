@@ -1,12 +1,10 @@
 /** One row close up: what was observed, what the other columns make us expect, what is surprising, what is missing. */
-
 import { homeOf, startOn } from "../map/grounds.js";
 import { rankIn } from "../map/maths.js";
 import { noSuchRow } from "../page/chooser.js";
 import { button, captioned, filterField, make, part, say, tableHead, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
-
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {RowStory} from "./posterior.js" */

@@ -16,6 +16,7 @@ import { showTable } from "./page/tables.js";
 import { showInspector } from "./row/inspector.js";
 import { showWorst } from "./row/worst.js";
 import { showHeat } from "./table/heat.js";
+
 /** @import {Arrays} from "./page/arrays.js" */
 
 /** Light or dark as the system says, until the reader says otherwise. */

@@ -3,6 +3,7 @@ import { rowOf } from "../page/arrays.js";
 import { make, makeSvg } from "../page/dom.js";
 import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "../page/images.js";
 import { strengthsOf } from "./network.js";
+
 /** @import {Arrays, TypedArrayOf} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {BarOptions, Kind} from "../page/images.js" */

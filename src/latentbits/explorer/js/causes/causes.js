@@ -5,6 +5,7 @@ import { hinton, imageOf } from "../page/images.js";
 import { cardParts, layerView, markPicked } from "./cards.js";
 import { showExplanation } from "./explanation.js";
 import { showTrees } from "./trees.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Kind} from "../page/images.js" */
 /** @import {State} from "../page/state.js" */

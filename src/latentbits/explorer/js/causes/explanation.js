@@ -3,6 +3,7 @@ import { bitAt, rowOf } from "../page/arrays.js";
 import { captioned, make } from "../page/dom.js";
 import { barList, imageOf, shortNumber } from "../page/images.js";
 import { explainRow } from "./network.js";
+
 /** @import {Arrays} from "../page/arrays.js" */
 /** @import {Kind} from "../page/images.js" */
 /** @import {LayerView, Page} from "./cards.js" */

@@ -5,6 +5,7 @@ import { barList, barOf, clipped, colourScale, imageOf, shortNumber } from "../p
 import { exampleRows, namedBars, onWords, percent, rowsWithIt, usageLine, weightText } from "./cards.js";
 import { bitsText, edgeBetween, inCommon, neighboursOf, nextColumn, treePlaces, treeSvg } from "./treedrawing.js";
 import { beliefs, chances, downward, mostProbable, treesOf } from "./treesums.js";
+
 /** @import {Page} from "./cards.js" */
 /** @import {Drawn} from "./treedrawing.js" */
 /** @import {Beliefs, TreeModel} from "./treesums.js" */

@@ -2,6 +2,7 @@
 import { shortened } from "../page/cells.js";
 import { sigmoid } from "./maths.js";
 import { drawName, hasRoom, notForNames } from "./names.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Box} from "./names.js" */
 /** @import {View} from "./view.js" */

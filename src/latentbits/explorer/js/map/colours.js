@@ -1,6 +1,7 @@
 /** Which colour each row of the map has, and what the legend says of it. */
 import { bitAt } from "../page/arrays.js";
 import { between, rgbOf } from "../page/images.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Ground} from "./grounds.js" */
 

@@ -4,6 +4,7 @@ import { make, part } from "../page/dom.js";
 import { barOf, drawImage, shortNumber } from "../page/images.js";
 import { groundOf } from "./grounds.js";
 import { decodeAt } from "./maths.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 

@@ -10,6 +10,7 @@ import { drawName, notForNames } from "./names.js";
 import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
 import { Points } from "./points.js";
 import { View } from "./view.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Look, State} from "../page/state.js" */
 /** @import {Arrow} from "./arrows.js" */

@@ -1,6 +1,7 @@
 /** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
 import { button, captioned, make, tableHead } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
+
 /** @import {Label, Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 

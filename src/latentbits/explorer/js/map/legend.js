@@ -2,6 +2,7 @@
 import { button, make } from "../page/dom.js";
 import { shortNumber } from "../page/images.js";
 import { rampColour } from "./colours.js";
+
 /** @import {Colouring, Level, Ramp} from "./colours.js" */
 /** @import {MapFigure} from "./figure.js" */
 

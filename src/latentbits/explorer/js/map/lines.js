@@ -2,6 +2,7 @@
 import { shortened } from "../page/cells.js";
 import { clippedLine } from "./maths.js";
 import { drawName, notForNames } from "./names.js";
+
 /** @import {Box} from "./names.js" */
 /** @import {View} from "./view.js" */
 

@@ -3,6 +3,7 @@ import { button, captioned, make, part, selectOf } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
 import { reachOf } from "./arrows.js";
+
 /** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Strips} from "../page/strips.js" */

@@ -8,6 +8,7 @@ import { showLegend } from "./legend.js";
 import { colourControl, columnControl, columnNames } from "./mapcontrols.js";
 import { mapDownloads } from "./mapfiles.js";
 import { fewerCorners, pointsInside } from "./maths.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Arrow} from "./arrows.js" */

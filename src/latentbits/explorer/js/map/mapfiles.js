@@ -5,6 +5,7 @@ import { completed } from "../row/posterior.js";
 import { startOn } from "./grounds.js";
 import { legendEntries } from "./legend.js";
 import { mapSvg } from "./mapsvg.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {MapFigure} from "./figure.js" */

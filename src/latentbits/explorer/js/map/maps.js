@@ -6,6 +6,7 @@ import { layOutBubbles } from "./bubbles.js";
 import { colouringOf } from "./colours.js";
 import { groundOf, steppedOnto } from "./grounds.js";
 import { differences } from "./lasso.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Colouring} from "./colours.js" */

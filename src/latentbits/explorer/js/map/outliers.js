@@ -1,5 +1,6 @@
 /** The rows farthest out on the map, and where their names stand. */
 import { drawName, hasRoom } from "./names.js";
+
 /** @import {Box} from "./names.js" */
 /** @import {View} from "./view.js" */
 

@@ -3,6 +3,7 @@ import { shortened } from "../page/cells.js";
 import { themeColour } from "../page/dom.js";
 import { NearestPoint, placesOf, placesOfSome, roundTicks } from "./maths.js";
 import { drawDots, Stamps } from "./splat.js";
+
 /** @import {Colouring} from "./colours.js" */
 /** @import {Place} from "./maths.js" */
 /** @import {View} from "./view.js" */

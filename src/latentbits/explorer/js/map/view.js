@@ -1,5 +1,6 @@
 /** Where the reader looks: the middle of the window, and how many pixels a unit of the map takes. */
 import { boundsOf } from "./maths.js";
+
 /** @import {Look} from "../page/state.js" */
 /** @import {Window} from "./maths.js" */
 

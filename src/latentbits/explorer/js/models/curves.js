@@ -1,6 +1,7 @@
 /** Spectra, learning curves, and the sizes that were tried. */
 import { chartFigure } from "../page/charts.js";
 import { make, part } from "../page/dom.js";
+
 /** @import {Series} from "../page/charts.js" */
 
 const LONG = 50; // iterations beyond which learning is shown over their logarithm

@@ -5,6 +5,7 @@ import { button, make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
 import { drawImage, imageOf } from "../page/images.js";
 import { bitsAlong, crossFade, differing, farPair, flippingPair, flipsOf, shortWayWords, wayBetween } from "./flips.js";
+
 /** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */

@@ -1,6 +1,7 @@
 /** The rows of the table as the page holds them: cells, names, labels, shares. */
 import { bitAt } from "./arrays.js";
 import { lettersOf } from "./dom.js";
+
 /** @import {Arrays} from "./arrays.js" */
 
 /** @typedef {{name: string, levels: string[], numeric: boolean}} Label */

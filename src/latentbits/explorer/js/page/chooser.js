@@ -2,6 +2,7 @@
 import { numberIn } from "./cells.js";
 import { make } from "./dom.js";
 import { nearestNames, nearestNumbers } from "./nearest.js";
+
 /** @import {Rows} from "./cells.js" */
 
 const MOST_OFFERED = 1000; // names in the list that the box offers

@@ -1,6 +1,7 @@
 /** What the reader looks at as the end of the page's address, and back: whoever opens the link sees the same. */
 import { groundOf, steppedOnto } from "../map/grounds.js";
 import { part, say } from "./dom.js";
+
 /** @import {Rows} from "./cells.js" */
 /** @import {Choices, Look, State} from "./state.js" */
 

@@ -5,6 +5,7 @@ import { noSuchRow } from "../page/chooser.js";
 import { button, captioned, filterField, make, part, say, tableHead, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {RowStory} from "./posterior.js" */

@@ -5,6 +5,7 @@ import { shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
 import { makeSortable } from "../page/tables.js";
 import { chance } from "./inspector.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */
 /** @import {Strips} from "../page/strips.js" */

@@ -5,6 +5,7 @@ import { downloadRow, fileName, saveBlob, savePng } from "../page/downloads.js";
 import { drawImage, shortNumber } from "../page/images.js";
 import { blockMeans, orderBy, orderByCause, startOfBlock } from "./blocks.js";
 import { heatSvg } from "./heatsvg.js";
+
 /** @import {Arrays} from "../page/arrays.js" */
 /** @import {Rows} from "../page/cells.js" */
 /** @import {State} from "../page/state.js" */

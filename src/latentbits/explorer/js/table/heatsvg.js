@@ -2,6 +2,7 @@
 import { shortened } from "../page/cells.js";
 import { fileSvg, makeSvg, themeColour } from "../page/dom.js";
 import { startOfBlock } from "./blocks.js";
+
 /** @import {Rows} from "../page/cells.js" */
 /** @import {Heat} from "./heat.js" */
 

@@ -377,12 +377,8 @@ function stateCards(view, j, found, page) {
 function othersThen(view, expected, names, j, label) {
   const kept = names.map((_, i) => i).filter((i) => i !== j);
   const [values, means] = [expected, view.means].map((all) => Float32Array.from(kept, (i) => all[i]));
-  return namedBars(
-    values,
-    kept.map((i) => names[i]),
-    { scale: 1, label, most: 6 },
-    means,
-  );
+  const others = kept.map((i) => names[i]);
+  return namedBars(values, others, { scale: 1, label, most: 6 }, means);
 }
 
 /** @typedef {{shape: number[], data: Float32Array}} Looked posteriors of the first rows, (rows, d k) */

@@ -63,10 +63,8 @@ export function colouringOf(rows, choice, dark, ground) {
 /** @param {Colouring} colouring of all rows @param {Uint32Array} rows that count @returns {Colouring} */
 export function countedOn(colouring, rows) {
   const { codes, colours, levels, ramp } = colouring;
-  const counts = countsOf(
-    Uint16Array.from(rows, (row) => codes[row]),
-    colours.length,
-  );
+  const own = Uint16Array.from(rows, (row) => codes[row]);
+  const counts = countsOf(own, colours.length);
   return {
     ...colouring,
     levels: levels.map((level, code) => ({ ...level, count: counts[code] })),
@@ -81,11 +79,8 @@ function ofAll(rows, choice, dark, cost) {
   if (kind === "label") return byLabel(rows, Number(which), dark);
   if (kind === "bit" && rows.real) {
     const column = Number(which);
-    return byNumber(
-      rows.columns[column],
-      Float32Array.from({ length: rows.n }, (_, i) => rows.at(i, column)),
-      dark,
-    );
+    const values = Float32Array.from({ length: rows.n }, (_, i) => rows.at(i, column));
+    return byNumber(rows.columns[column], values, dark);
   }
   if (kind === "bit") return byBit(rows, Number(which), shade);
   if (kind === "cost") return byNumber("surprise, −log₂ p(row), in bits", cost, dark);

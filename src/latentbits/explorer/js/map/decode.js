@@ -86,13 +86,10 @@ function decodedBars(element, rows) {
     const value = make("span", { class: "value" });
     return { line: make("li", {}, [name, bar, value]), name, bar, value };
   });
+  const entries = lines.map(({ line }) => line);
   element.append(
     make("p", { class: "controls" }, [make("label", { for: "decode-order", text: "First" }), select]),
-    make(
-      "ol",
-      { class: rows.real ? "bars decoded-bars numbers" : "bars decoded-bars" },
-      lines.map(({ line }) => line),
-    ),
+    make("ol", { class: rows.real ? "bars decoded-bars numbers" : "bars decoded-bars" }, entries),
     make("p", {
       class: "note",
       text: rows.real

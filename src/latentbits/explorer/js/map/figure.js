@@ -263,11 +263,8 @@ export class MapFigure {
     drawLines(context, this.laidOut(), colours, this.marked);
     drawArrows(context, this.laidOutArrows(), colours, this.marked);
     context.font = NAME_FONT;
-    drawNames(
-      context,
-      this.names((text) => context.measureText(text).width),
-      colours,
-    );
+    const names = this.names((text) => context.measureText(text).width);
+    drawNames(context, names, colours);
     const { place } = this.state.choices;
     const [hovered, picked, other] = ["hovered", "picked", "other"].map((name) =>
       this.onIt(this.state.choices[/** @type {"hovered" | "picked" | "other"} */ (name)]),

@@ -108,11 +108,8 @@ function differenceImages(rows, found, shape) {
     ["the rest", imageOf(outside, shape, { kind, label: "Mean of the other rows" })],
     ["difference", imageOf(by, shape, { kind: "signed", label: "Selected rows less the others" })],
   ]);
-  return make(
-    "div",
-    { class: "three" },
-    figures.map(([name, canvas]) => captioned(canvas, name)),
-  );
+  const named = figures.map(([name, canvas]) => captioned(canvas, name));
+  return make("div", { class: "three" }, named);
 }
 
 /** @param {Rows} rows @param {Difference[]} found */

@@ -7,11 +7,8 @@ import { make, say } from "../page/dom.js";
 
 /** Names that inputs offer. @param {string[]} columns */
 export function columnNames(columns) {
-  return make(
-    "datalist",
-    { id: "column-names" },
-    columns.map((value) => make("option", { value })),
-  );
+  const options = columns.map((value) => make("option", { value }));
+  return make("datalist", { id: "column-names" }, options);
 }
 
 /** @param {any} head @param {Rows} rows @param {State} state @param {string} names id of the list of columns */
@@ -22,11 +19,8 @@ export function colourControl(head, rows, state, names) {
     label.name,
   ]);
   options.push(["cost", "surprise"], ["column", "a column …"], ["none", "nothing"]);
-  const select = make(
-    "select",
-    { id: "colour-by" },
-    options.map(([value, text]) => make("option", { value, text: shortened(text, 40) })),
-  );
+  const entries = options.map(([value, text]) => make("option", { value, text: shortened(text, 40) }));
+  const select = make("select", { id: "colour-by" }, entries);
   const input = columnInput(rows, names, "Column that colours the map", (column) =>
     state.set({ colour: `bit:${column}` }),
   );

@@ -38,11 +38,8 @@ export function showMaps(rows, state) {
   };
   const bubbles = grounds.map((ground) => bubbleOf(head, ground, into));
   const cards = grounds.map((ground) => cardOf(head, rows, ground, into));
-  const frame = make(
-    "div",
-    { class: "maps-frame" },
-    bubbles.map(({ button }) => button),
-  );
+  const steps = bubbles.map(({ button }) => button);
+  const frame = make("div", { class: "maps-frame" }, steps);
   const back = make("button", { type: "button", id: "all-rows", text: "← Back to the map of maps" });
   const where = make("p", { class: "maps-way", role: "status" });
   back.addEventListener("click", () => {

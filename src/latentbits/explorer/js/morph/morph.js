@@ -233,6 +233,7 @@ function imageStage(shape) {
   const canvases = captions.map(() => make("canvas"));
   const figures = canvases.map((canvas, i) => make("figure", {}, [canvas, captions[i]]));
   const strips = ["morph", "cross-fade"].map((name) => ({ name, place: make("div", { class: "strip" }) }));
+  const places = strips.map(({ place }) => place);
   const rows = strips.map(({ name, place }) =>
     make("div", { class: "strip-row" }, [make("span", { class: "tiny", text: name }), place]),
   );
@@ -263,19 +264,7 @@ function imageStage(shape) {
       drawImage(canvases[2], crossFade(now.ends[0], now.ends[1], t), shape, { label: `cross-fade at ${t}` });
     },
     /** @param {() => string} name @returns {Array<[string, () => void]>} */
-    actions: (name) => [
-      [
-        "PNG",
-        () =>
-          savePng(
-            stripSheet(
-              strips.map(({ place }) => place),
-              shape,
-            ),
-            name(),
-          ),
-      ],
-    ],
+    actions: (name) => [["PNG", () => savePng(stripSheet(places, shape), name())]],
   };
 }
 

@@ -95,15 +95,11 @@ function tableOf(title, rows) {
   const details = make("details", {}, [make("summary", { text: "The numbers" })]);
   details.addEventListener("toggle", () => {
     if (details.childElementCount > 1) return;
-    const [head, ...body] = rows.map((row, i) =>
-      make(
-        "tr",
-        {},
-        row.map((cell) =>
-          make(i ? "td" : "th", { text: typeof cell === "number" ? shortNumber(cell, 4) : (cell ?? "") }),
-        ),
-      ),
-    );
+    const [head, ...body] = rows.map((row, i) => {
+      const texts = row.map((cell) => (typeof cell === "number" ? shortNumber(cell, 4) : (cell ?? "")));
+      const cells = texts.map((text) => make(i ? "td" : "th", { text }));
+      return make("tr", {}, cells);
+    });
     const caption = make("caption", { class: "unseen", text: title });
     const table = make("table", {}, [caption, make("thead", {}, [head]), make("tbody", {}, body)]);
     details.append(make("div", { class: "scroll tall", tabindex: 0 }, [table]));

@@ -38,12 +38,8 @@ export function showHeat(rows, state) {
     if (heat) mark.style.top = `${(100 * (at + 0.5)) / heat.rows.length}%`;
   };
   const draw = () => {
-    heat = heatOf(
-      rows,
-      orderOf(rowOrders, state.choices.rowsBy),
-      orderOf(columnOrders, state.choices.columnsBy),
-      frame.clientWidth,
-    );
+    const { rowsBy, columnsBy } = state.choices;
+    heat = heatOf(rows, orderOf(rowOrders, rowsBy), orderOf(columnOrders, columnsBy), frame.clientWidth);
     const look = rows.real
       ? { kind: /** @type {const} */ ("signed"), scale: 2 }
       : { kind: /** @type {const} */ ("probability") };
@@ -63,13 +59,8 @@ export function showHeat(rows, state) {
     columnChoice.value = orderOf(columnOrders, columnsBy).text;
     if (heat) draw(); // else when it comes into sight
   });
-  followCursor(
-    canvas,
-    () => heat,
-    rows,
-    readout,
-    (row) => state.set({ picked: row }),
-  );
+  const pick = (/** @type {number} */ row) => state.set({ picked: row });
+  followCursor(canvas, () => heat, rows, readout, pick);
   state.on(["picked"], showMark);
   place.append(
     make("p", { class: "about", text: aboutHeat(rows) }),

@@ -69,7 +69,7 @@ function childrenOf(parents) {
 }
 
 /**
- * What a column tells the one that it hangs from; the logarithm of the factor that is taken out.
+ * The message of a column to the one that it hangs from; the logarithm of the factor that is taken out.
  * @param {TreeModel} tree @param {number} j @param {Float64Array} below @param {Float64Array} own
  * @param {Float64Array} upward
  */
@@ -88,7 +88,7 @@ function sumsUp(tree, j, below, own, upward) {
 }
 
 /**
- * What a column tells those that hang from it, each without what it told itself.
+ * Messages of a column to those that hang from it, each without its own.
  * @param {TreeModel} tree @param {number} j @param {number[]} children @param {Float64Array} above
  * @param {Float64Array} own @param {Float64Array} upward
  */

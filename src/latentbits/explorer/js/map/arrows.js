@@ -167,7 +167,7 @@ export function arrowAt(arrows, x, y) {
 }
 
 /**
- * What an arrow tells.
+ * The meaning of an arrow, in words.
  * @param {Arrow} arrow @param {Rows} rows
  * @param {ArrayLike<number>} weights (2, d)
  * @param {ArrayLike<number>} bias

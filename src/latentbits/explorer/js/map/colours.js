@@ -101,7 +101,7 @@ function byLabel(rows, which, dark) {
   const known = new Uint16Array(rows.n);
   for (let i = 0; i < rows.n; i++) known[i] = Math.min(given[i], levels.length);
   const own = commonest(countsOf(known, levels.length + 1).subarray(0, levels.length));
-  // a kind of its own, all others as one, and not known
+  // a colour for each common kind, one for all others, and not known
   const others = levels.length - own.length;
   const [other, unknown] = [own.length, own.length + Number(others > 0)];
   const codeOf = new Uint16Array(levels.length + 1).fill(other);

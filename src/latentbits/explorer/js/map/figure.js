@@ -166,11 +166,11 @@ export class MapFigure {
     });
   }
 
-  /** @param {boolean} anew else the last picture is moved and stretched */
-  drawBelow(anew) {
+  /** @param {boolean} again else the last picture is moved and stretched */
+  drawBelow(again) {
     const context = this.below.getContext("2d");
     if (!context || !this.fitted) return;
-    if (anew) {
+    if (again) {
       const start = performance.now();
       this.points.draw(this.picture, this.view, this.ratio);
       this.cost = performance.now() - start;

@@ -82,7 +82,7 @@ export function isOn({ homes, number }, row) {
 }
 
 /**
- * The map that tells of a row: its own of several, where the reader has stepped into one of these, else that of all rows.
+ * The map that is asked about a row: its own of several, where the reader has stepped into one of these, else that of all rows.
  * @param {Rows} rows @param {State} state @param {number} row
  */
 export function homeOf(rows, state, row) {

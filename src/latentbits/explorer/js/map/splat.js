@@ -60,7 +60,7 @@ function disc(radius, dx, dy) {
 /**
  * Draw dots over opaque pixels.
  * @param {Pixels} pixels @param {Dots} dots @param {Stamps} stamps
- * @param {string | null} halo the colour of a thin edge, that tells dots that touch apart
+ * @param {string | null} halo the colour of a thin edge, which keeps dots that touch apart
  */
 export function drawDots(pixels, dots, stamps, halo) {
   const colours = dots.colours.map(rgbOf);

@@ -129,12 +129,12 @@ export class Rows {
     return { means, sds: means.map((mean, j) => Math.sqrt(Math.max(squares[j] / counts[j] - mean * mean, 0))) };
   }
 
-  /** Which label is the first that tells kinds, not numbers; -1 where there is none. */
+  /** The first label of kinds, not numbers; -1 where there is none. */
   kindLabel() {
     return this.table.labels.findIndex((/** @type {Label} */ label) => !label.numeric);
   }
 
-  /** Its kind by the first label that tells kinds; "" where there is none. @param {number} i @returns {string} */
+  /** Its kind by the first label of kinds; "" where there is none. @param {number} i @returns {string} */
   kind(i) {
     const which = this.kindLabel();
     return this.table.labels[which]?.levels[this.arrays[`labels.${which}`].data[i]] ?? "";

@@ -20,7 +20,7 @@ const CARRIED = [
 
 /**
  * A row of download buttons.
- * @param {string} what it is that is saved: tells the buttons of several figures apart
+ * @param {string} what is saved: the buttons of several figures differ by it
  * @param {Array<[string, () => void]>} actions label ("PNG") and action
  */
 export function downloadRow(what, actions) {
@@ -66,7 +66,7 @@ function csvCell(cell) {
  * @param {string} name of the file
  */
 export function saveCsv(rows, name) {
-  // The mark at the start tells spreadsheets that it is UTF-8.
+  // By the mark at the start spreadsheets know that it is UTF-8.
   saveBlob(new Blob(["\ufeff", csvText(rows)], { type: "text/csv;charset=utf-8" }), name);
 }
 

@@ -58,7 +58,7 @@ function repaint() {
 }
 
 /**
- * A picture of its own; see `drawImage`.
+ * A new picture; see `drawImage`.
  * @param {ArrayLike<number>} values @param {[number, number]} shape
  * @param {PictureOptions} [options]
  */

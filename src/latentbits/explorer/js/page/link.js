@@ -49,7 +49,7 @@ export function fragmentOf(seen) {
 }
 
 /**
- * What a fragment tells; parts that make no sense are left out.
+ * All that a fragment says; parts that make no sense are left out.
  * @param {string} fragment without its "#"
  * @returns {Seen}
  */
@@ -82,7 +82,7 @@ export function seenIn(fragment) {
 }
 
 /**
- * The address follows what the reader does, and what an address tells is shown.
+ * The address follows what the reader does, and what an address says is shown.
  * @param {Rows} rows
  * @param {State} state as it is at first
  */

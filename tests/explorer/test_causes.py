@@ -197,6 +197,7 @@ def test_morph_is_that_of_the_library(named, open_page):
     weights, phi, places = (np.float32(x).astype(float) for x in (morph.weights, morph.phi, morph.places))
     model = SimpleNamespace(
         _fitted=lambda: None,
+        n_features_in_=len(phi),
         _one_row=lambda name, x: x,
         _without_names=lambda function, X: function(X),
         transform=lambda X: places[[a, b]],

@@ -7,6 +7,7 @@ import { placesOf, placesOfSome } from "../../src/latentbits/explorer/js/map/mat
 import { outermost } from "../../src/latentbits/explorer/js/map/outliers.js";
 import { Points } from "../../src/latentbits/explorer/js/map/points.js";
 import { View } from "../../src/latentbits/explorer/js/map/view.js";
+import { Rows } from "../../src/latentbits/explorer/js/page/cells.js";
 import { State } from "../../src/latentbits/explorer/js/page/state.js";
 
 const HEAD = {
@@ -29,13 +30,14 @@ const ARRAYS = {
   "maps.bias": floats(0, 0, 0, 21, 22, 23),
   "maps.cost": floats(4, 5, 6),
 };
+const ROWS = new Rows(HEAD, ARRAYS);
 
 test("each of several maps has its own weights, and the rows that are on it", () => {
-  const all = groundOf(HEAD, ARRAYS, null);
+  const all = groundOf(ROWS, null);
   assert.equal(all.rows, null);
   assert.equal(all.cost, ARRAYS["map.cost"].data);
-  const second = groundOf(HEAD, ARRAYS, 1);
-  assert.equal(second, groundOf(HEAD, ARRAYS, 1)); // made once
+  const second = groundOf(ROWS, 1);
+  assert.equal(second, groundOf(ROWS, 1)); // made once
   assert.deepEqual(Array.from(second.weights), [11, 12, 13, 14, 15, 16]);
   assert.deepEqual(Array.from(second.bias), [21, 22, 23]);
   assert.equal(second.noise, null);
@@ -53,11 +55,11 @@ test("each of several maps has its own weights, and the rows that are on it", ()
 
 test("a row is told of by its own map once the reader has stepped into one of several", () => {
   const state = new State();
-  assert.equal(homeOf(HEAD, ARRAYS, state, 1).number, null);
+  assert.equal(homeOf(ROWS, state, 1).number, null);
   state.set({ lasso: [0, 0, 1, 1, 1, 0], place: { x: 1, y: 1 }, view: { x: 1, y: 1, zoom: 2 }, picked: 2 });
-  state.set(steppedOnto(groundOf(HEAD, ARRAYS, 1)));
-  assert.equal(homeOf(HEAD, ARRAYS, state, 0).number, 0);
-  assert.equal(homeOf(HEAD, ARRAYS, state, 1).number, 1);
+  state.set(steppedOnto(groundOf(ROWS, 1)));
+  assert.equal(homeOf(ROWS, state, 0).number, 0);
+  assert.equal(homeOf(ROWS, state, 1).number, 1);
   const { lines, lasso, place, view, picked } = state.choices;
   assert.deepEqual(
     { lines, lasso, place, view, picked },

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { histogram, labelCounts, lowest, onWords, rowsWithIt } from "../../src/latentbits/explorer/js/causes/cards.js";
 import { bestFirst, causesBy, nextTab } from "../../src/latentbits/explorer/js/causes/causes.js";
 import { logTicks, niceTicks, scaleOf, spreadApart } from "../../src/latentbits/explorer/js/page/axes.js";
-import { findRow, nearestRows } from "../../src/latentbits/explorer/js/page/chooser.js";
+import { Rows } from "../../src/latentbits/explorer/js/page/cells.js";
+import { nearestRows } from "../../src/latentbits/explorer/js/page/chooser.js";
 import { csvText, fileName } from "../../src/latentbits/explorer/js/page/downloads.js";
 import { between, bySize, shortNumber } from "../../src/latentbits/explorer/js/page/images.js";
 import { editsBetween, nearestNames } from "../../src/latentbits/explorer/js/page/nearest.js";
@@ -70,13 +71,14 @@ test("orders of causes, tabs and rows", () => {
 });
 
 test("rows are found by number and by name", () => {
-  const head = { table: { row_names: ["Ada", "adam", "7"] } };
+  const table = { row_names: ["Ada", "adam", "7"], columns: [], n_shown: 3 };
   const arrays = { "rows.numbers": { shape: [3], data: Uint32Array.from([7, 40, 50]) } };
-  assert.equal(findRow("ADAM", head, arrays, 3), 1);
-  assert.equal(findRow("7", head, arrays, 3), 2); // its name, before anyone's number
-  assert.equal(findRow("row 40", head, arrays, 3), 1);
-  assert.equal(findRow("ad", head, arrays, 3), 0);
-  assert.equal(findRow("50", head, arrays, 2), null); // beyond those that may be chosen
+  const rows = new Rows({ table }, arrays);
+  assert.equal(rows.find("ADAM"), 1);
+  assert.equal(rows.find("7"), 2); // its name, before anyone's number
+  assert.equal(rows.find("row 40"), 1);
+  assert.equal(rows.find("ad"), 0);
+  assert.equal(rows.find("50", 2), -1); // beyond those that may be chosen
 });
 
 test("numbers, counts and colours", () => {
@@ -117,6 +119,8 @@ test("where no row is called so, the nearest are found", () => {
   assert.deepEqual(nearestNames("er", names, 9), [1, 0]); // within both; the shorter first
   assert.deepEqual(nearestNames("zzz", names, 2), []);
   const arrays = { "rows.numbers": { shape: [4], data: Uint32Array.from([3, 40, 44, 90]) } };
-  assert.deepEqual(nearestRows("row 43", { table: { row_names: names } }, arrays, 4), [2, 1, 0, 3]);
-  assert.deepEqual(nearestRows("bern ", { table: { row_names: null } }, arrays, 4), []);
+  const called = (/** @type {string[] | null} */ names) =>
+    new Rows({ table: { row_names: names, columns: [] } }, arrays);
+  assert.deepEqual(nearestRows("row 43", called(names), 4), [2, 1, 0, 3]);
+  assert.deepEqual(nearestRows("bern ", called(null), 4), []);
 });

@@ -72,7 +72,6 @@ def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
         "columns": list(table.columns),
         "real": table.real,
         "image_shape": None if table.image_shape is None else list(table.image_shape),
-        "any_missing": bool(missing.any()),
         "labels": [
             {"name": labels.name, "levels": list(labels.levels), "numeric": labels.numbers is not None}
             for labels in table.labels

@@ -1,5 +1,4 @@
 /** The page comes to life: read the numbers, then let each part show itself. */
-
 import { showCauses } from "./causes/causes.js";
 import { showDecode } from "./map/decode.js";
 import { showLoadings } from "./map/loadings.js";
@@ -8,6 +7,7 @@ import { showMaps } from "./map/maps.js";
 import { showCourses, showSpectra, showTrials } from "./models/curves.js";
 import { showMorph } from "./morph/morph.js";
 import { readArray } from "./page/arrays.js";
+import { Rows } from "./page/cells.js";
 import { part } from "./page/dom.js";
 import { followLink } from "./page/link.js";
 import { followSections } from "./page/sections.js";
@@ -16,6 +16,8 @@ import { showTable } from "./page/tables.js";
 import { showInspector } from "./row/inspector.js";
 import { showWorst } from "./row/worst.js";
 import { showHeat } from "./table/heat.js";
+
+/** @import {Arrays} from "./page/arrays.js" */
 
 /** Light or dark as the system says, until the reader says otherwise. */
 function startTheme() {
@@ -37,7 +39,7 @@ function startTheme() {
 async function start() {
   startTheme();
   const head = JSON.parse(part("page")?.textContent ?? "{}");
-  /** @type {import("./page/arrays.js").Arrays} */
+  /** @type {Arrays} */
   const arrays = {};
   const texts = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("script.array"));
   await Promise.all(
@@ -46,23 +48,24 @@ async function start() {
       arrays[name] = await readArray(head.arrays[name], element.textContent ?? "");
     }),
   );
+  const rows = new Rows(head, arrays);
   const state = new State();
   state.set({ lines: head.map?.lines ?? [] });
-  showMap(head, arrays, state);
-  showMaps(head, arrays, state);
-  showLoadings(head, arrays);
-  showDecode(head, arrays, state);
-  showInspector(head, arrays, state);
-  showCauses(head, arrays, state);
-  showHeat(head, arrays, state);
-  showWorst(head, arrays, state);
-  showMorph(head, arrays, state);
+  showMap(rows, state);
+  showMaps(rows, state);
+  showLoadings(rows);
+  showDecode(rows, state);
+  showInspector(rows, state);
+  showCauses(rows, state);
+  showHeat(rows, state);
+  showWorst(rows, state);
+  showMorph(rows, state);
   showTable(head);
   showTrials(head);
   showSpectra(head);
   showCourses(head);
   followSections();
-  followLink(head, arrays, state);
+  followLink(rows, state);
   document.documentElement.dataset.ready = "true"; // tests wait for this
 }
 

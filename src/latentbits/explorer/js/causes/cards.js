@@ -2,8 +2,12 @@
 import { rowOf } from "../page/arrays.js";
 import { make, makeSvg } from "../page/dom.js";
 import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "../page/images.js";
-import { rowLabel, rowName, rowTitle, rowValues } from "../page/rows.js";
 import { strengthsOf } from "./network.js";
+
+/** @import {Arrays, TypedArrayOf} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {BarOptions, Kind} from "../page/images.js" */
+/** @import {State} from "../page/state.js" */
 
 const MOST_NAMES = 8; // in a list, before "more"
 const MOST_DRIVEN = 4; // causes below that a card of a higher layer names
@@ -11,9 +15,10 @@ const BINS = 28; // of the rows' places along a trait
 
 /**
  * @typedef {object} Page
+ * @property {Rows} rows
  * @property {any} head
- * @property {import("../page/arrays.js").Arrays} arrays
- * @property {import("../page/state.js").State} state
+ * @property {Arrays} arrays
+ * @property {State} state
  * @property {Float32Array} means of the columns
  *
  * @typedef {object} LayerView a layer as its cards need it
@@ -26,10 +31,10 @@ const BINS = 28; // of the rows' places along a trait
  * @property {string[]} meanings what each goes with; "" where nothing is known to
  * @property {string} kind of its weights
  * @property {string[]} below names of what its weights are on
- * @property {import("../page/arrays.js").TypedArrayOf} weights
- * @property {import("../page/arrays.js").TypedArrayOf} active
- * @property {import("../page/arrays.js").TypedArrayOf} examples
- * @property {import("../page/arrays.js").TypedArrayOf | undefined} projected
+ * @property {TypedArrayOf} weights
+ * @property {TypedArrayOf} active
+ * @property {TypedArrayOf} examples
+ * @property {TypedArrayOf | undefined} projected
  * @property {number} scale the largest size of the weights as they are shown
  * @property {(cause: number) => Float32Array} shown weights as they are shown
  */
@@ -37,8 +42,7 @@ const BINS = 28; // of the rows' places along a trait
 /**
  * @param {any} gallery of the page's head
  * @param {number} number of the layer, from 0
- * @param {Page} page
- * @returns {LayerView}
+ * @param {Page} page @returns {LayerView}
  */
 export function layerView(gallery, number, page) {
   const layer = gallery.layers[number];
@@ -67,15 +71,11 @@ export function layerView(gallery, number, page) {
 
 /**
  * The parts of a card; it is filled when it comes into view.
- *
- * @param {LayerView} layer
- * @param {number} cause
- * @param {Page} page
- * @returns {HTMLElement[]}
+ * @param {LayerView} layer @param {number} cause @param {Page} page @returns {HTMLElement[]}
  */
 export function cardParts(layer, cause, page) {
   const usage = layer.usage[cause];
-  const rows = strongest(layer, cause);
+  const rows = [...rowOf(layer.examples, cause)];
   const parts = [...weightParts(layer, cause, page)];
   const meaning = layer.meanings[cause];
   if (meaning) parts.unshift(make("p", { class: "tiny meaning", text: `Goes with ${meaning}` }));
@@ -97,11 +97,7 @@ export function cardParts(layer, cause, page) {
   return parts;
 }
 
-/**
- * @param {LayerView} layer
- * @param {number} cause
- * @param {Page} page
- */
+/** @param {LayerView} layer @param {number} cause @param {Page} page */
 function* weightParts(layer, cause, page) {
   const shape = page.head.table.image_shape;
   const name = layer.names[cause];
@@ -119,7 +115,7 @@ function* weightParts(layer, cause, page) {
   }
   const shown = layer.shown(cause);
   if (shape) {
-    const kind = /** @type {import("../page/images.js").Kind} */ (layer.kind);
+    const kind = /** @type {Kind} */ (layer.kind);
     yield imageOf(shown, shape, { kind, scale: layer.scale, label: `Weights of ${name}` });
     return;
   }
@@ -129,11 +125,7 @@ function* weightParts(layer, cause, page) {
 
 /**
  * Names with the largest weights first; where there are `others` to compare with, those that differ most.
- *
- * @param {Float32Array} values
- * @param {string[]} names
- * @param {import("../page/images.js").BarOptions} options
- * @param {Float32Array} [others]
+ * @param {Float32Array} values @param {string[]} names @param {BarOptions} options @param {Float32Array} [others]
  */
 export function namedBars(values, names, options, others) {
   const order = bySize(others ? values.map((value, j) => value - others[j]) : values);
@@ -141,21 +133,10 @@ export function namedBars(values, names, options, others) {
   return barList(items, { most: MOST_NAMES, format: weightText, ...options });
 }
 
-/**
- * The causes below that it turns on most surely.
- *
- * @param {LayerView} layer
- * @param {number} cause
- */
+/** The causes below that it turns on most surely. @param {LayerView} layer @param {number} cause */
 function drives(layer, cause) {
-  const shown = layer.shown(cause);
-  const items = bySize(shown).map((j) => ({ name: layer.below[j], value: shown[j] }));
-  const list = barList(items, {
-    scale: 1,
-    most: MOST_DRIVEN,
-    format: weightText,
-    label: `What ${layer.names[cause]} turns on`,
-  });
+  const label = `What ${layer.names[cause]} turns on`;
+  const list = namedBars(layer.shown(cause), layer.below, { scale: 1, most: MOST_DRIVEN, label });
   list.classList.add("drives");
   return list;
 }
@@ -171,12 +152,7 @@ export function usageLine(usage) {
   return make("div", { class: "usage" }, [barOf(usage), make("span", { text })]);
 }
 
-/**
- * How sure a cause is.
- *
- * @param {number} found
- * @param {number} rounds
- */
+/** How sure a cause is. @param {number} found @param {number} rounds */
 export function againLine(found, rounds) {
   const fits = rounds === 1 ? "a fit to a part of the rows" : `fits to ${rounds} parts of the rows`;
   const times = rounds === 1 ? ["not found again", "found again"][found] : `found again ${found} of ${rounds} times`;
@@ -194,35 +170,26 @@ export function percent(share) {
 
 /**
  * Rows in which a cause is more likely on than off, ascending.
- *
- * @param {import("../page/arrays.js").TypedArrayOf} active
- * @param {number} cause
- * @returns {number[]}
+ * @param {TypedArrayOf} active @param {number} cause @returns {number[]}
  */
 export function rowsWithIt(active, cause) {
   const [n, m] = active.shape;
   return Array.from({ length: n }, (_, row) => row).filter((row) => active.data[row * m + cause] > 0.5);
 }
 
-/**
- * @param {number} on rows with P above a half
- * @param {number} n rows looked at
- */
+/** @param {number} on rows with P above a half @param {number} n rows looked at */
 export function onWords(on, n) {
   return `P > ½ in ${on === 0 ? "none of the" : `${on.toLocaleString("en")} of`} ${n.toLocaleString("en")} rows looked at`;
 }
 
 /**
  * Rows whose click picks them.
- *
- * @param {string} title
- * @param {number[]} rows
- * @param {Page} page
+ * @param {string} title @param {number[]} rows @param {Page} page
  * @param {number[]} [counted] rows whose labels are counted
  * @param {string} [end] of the title
  */
 export function exampleRows(title, rows, page, counted = rows, end = "") {
-  const { head, arrays, state } = page;
+  const { head, rows: table, state } = page;
   const shape = head.table.image_shape;
   const kind = head.table.real ? "real" : "bits";
   const buttons = rows.map((row) => {
@@ -230,19 +197,19 @@ export function exampleRows(title, rows, page, counted = rows, end = "") {
       type: "button",
       class: shape ? "thumb" : "link example",
       "data-row": row,
-      title: `Pick ${rowTitle(head, arrays, row)}`,
+      title: `Pick ${table.title(row)}`,
       "aria-pressed": "false",
       onclick: () => state.set({ picked: row }),
     });
     if (shape) {
-      const picture = imageOf(rowValues(head, arrays, row), shape, { kind });
+      const picture = imageOf(table.cells(row), shape, { kind });
       picture.setAttribute("aria-hidden", "true");
-      pick.setAttribute("aria-label", `Pick ${rowTitle(head, arrays, row)}`);
+      pick.setAttribute("aria-label", `Pick ${table.title(row)}`);
       pick.append(picture);
-    } else pick.textContent = rowName(head, arrays, row);
+    } else pick.textContent = table.name(row);
     return pick;
   });
-  const kinds = shape ? "" : labelCounts(counted.map((row) => rowLabel(head, arrays, row)));
+  const kinds = shape ? "" : labelCounts(counted.map((row) => table.kind(row)));
   return make("div", { class: "examples", role: "group", "aria-label": title }, [
     make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") + end }),
     make("div", { class: shape ? "thumbs" : "names" }, buttons),
@@ -251,7 +218,6 @@ export function exampleRows(title, rows, page, counted = rows, end = "") {
 
 /**
  * How often each label occurs, the most frequent first: "9 republican, 3 democrat".
- *
  * @param {string[]} labels "" for none
  */
 export function labelCounts(labels) {
@@ -265,20 +231,8 @@ export function labelCounts(labels) {
 }
 
 /**
- * @param {LayerView} layer
- * @param {number} cause
- * @returns {number[]}
- */
-function strongest(layer, cause) {
-  return [...rowOf(layer.examples, cause)];
-}
-
-/**
  * The rows in which a column of `active` is least, the least first.
- *
- * @param {import("../page/arrays.js").TypedArrayOf} active
- * @param {number} column
- * @param {number} most
+ * @param {TypedArrayOf} active @param {number} column @param {number} most
  */
 export function lowest(active, column, most) {
   const [n, m] = active.shape;
@@ -290,14 +244,10 @@ export function lowest(active, column, most) {
 
 /**
  * Show in a filled card how active the cause is in the picked row.
- *
- * @param {HTMLElement} card
- * @param {LayerView} layer
- * @param {number} cause
- * @param {Page} page
+ * @param {HTMLElement} card @param {LayerView} layer @param {number} cause @param {Page} page
  */
 export function markPicked(card, layer, cause, page) {
-  const { head, arrays, state } = page;
+  const { head, rows: table, state } = page;
   const row = state.choices.picked;
   const close = row !== null && row < head.n_close;
   const value = close ? layer.active.data[row * layer.names.length + cause] : Number.NaN;
@@ -307,16 +257,14 @@ export function markPicked(card, layer, cause, page) {
   }
   card.classList.toggle("on", close && !trait && value > 0.5);
   card.querySelector(".spread")?.replaceChildren(spreadOf(layer, cause, value));
-  const text = close ? `${rowName(head, arrays, row)}: ${shortNumber(value)}` : "";
+  const text = close ? `${table.name(row)}: ${shortNumber(value)}` : "";
   const parts = close && !trait ? [barOf(value), make("span", { text })] : [make("span", { text })];
   card.querySelector(".picked-line")?.replaceChildren(...(close ? parts : []));
 }
 
 /**
  * Where the rows are along a trait, and the picked one among them.
- *
- * @param {LayerView} layer
- * @param {number} cause
+ * @param {LayerView} layer @param {number} cause
  * @param {number} value of the picked row, NaN for none
  */
 function spreadOf(layer, cause, value) {
@@ -345,12 +293,7 @@ function spreadOf(layer, cause, value) {
   ]);
 }
 
-/**
- * How many numbers fall into each of equal bins.
- *
- * @param {Float32Array} values
- * @param {number} bins
- */
+/** How many numbers fall into each of equal bins. @param {Float32Array} values @param {number} bins */
 export function histogram(values, bins) {
   const [low, high] = /** @type {[number, number]} */ (extentOf(values, "real"));
   const counts = new Array(bins).fill(0);

@@ -1,29 +1,29 @@
 /** The causes that each model found: a tab a model, a card a cause. */
-import { bitAt } from "../page/arrays.js";
-import { make, part } from "../page/dom.js";
+import { make, part, selectOf, whenNear } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { hinton, imageOf } from "../page/images.js";
-import { rowTitle } from "../page/rows.js";
 import { cardParts, layerView, markPicked } from "./cards.js";
 import { showExplanation } from "./explanation.js";
 import { showTrees } from "./trees.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Kind} from "../page/images.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {LayerView, Page} from "./cards.js" */
+
 const MANY = 24; // cards that scroll in a box of their own
 const MOST_SQUARES = 12_000; // of a Hinton diagram
 
-/**
- * @param {any} head of the page
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showCauses(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showCauses(rows, state) {
+  const { head, arrays } = rows;
   const place = part("causes");
   if (!place) return;
   if (!head.galleries.length) {
     place.append(make("p", { class: "note", text: "No model that has causes was fitted." }));
     return;
   }
-  const page = { head, arrays, state, means: columnMeans(head, arrays) };
+  const page = { rows, head, arrays, state, means: columnMeans(rows) };
   const galleries = bestFirst(head.galleries, head.models);
   const list = make("div", { role: "tablist", "aria-label": "Models" });
   const tabs = galleries.map((gallery, i) =>
@@ -71,7 +71,6 @@ export function showCauses(head, arrays, state) {
 /**
  * Galleries in the order of the comparison, those of models that are not in it last; after them all those that have a
  * note, as of fits that had not converged.
- *
  * @param {any[]} galleries
  * @param {any[]} models the best first
  */
@@ -83,13 +82,7 @@ export function bestFirst(galleries, models) {
   return [...galleries].sort((a, b) => Number(Boolean(a.note)) - Number(Boolean(b.note)) || place(a) - place(b));
 }
 
-/**
- * Where a key leads from tab i of n; null for other keys.
- *
- * @param {string} key
- * @param {number} i
- * @param {number} n
- */
+/** Where a key leads from tab i of n; null for other keys. @param {string} key @param {number} i @param {number} n */
 export function nextTab(key, i, n) {
   if (key === "ArrowRight" || key === "ArrowDown") return (i + 1) % n;
   if (key === "ArrowLeft" || key === "ArrowUp") return (i + n - 1) % n;
@@ -97,32 +90,14 @@ export function nextTab(key, i, n) {
   return key === "End" ? n - 1 : null;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @returns {Float32Array} of the columns, over the rows looked at closely that are not missing
- */
-function columnMeans(head, arrays) {
-  const d = head.table.columns.length;
-  if (head.table.real) return new Float32Array(d).fill(Number.NaN);
-  const [bits, missing, weights] = [arrays["rows.values"], arrays["rows.missing"], arrays["rows.weights"]];
-  return Float32Array.from({ length: d }, (_, j) => {
-    let [on, seen] = [0, 0];
-    for (let i = 0; i < head.n_close; i++) {
-      if (missing && bitAt(missing, i, j)) continue;
-      const weight = weights ? weights.data[i] : 1;
-      seen += weight;
-      on += weight * bitAt(bits, i, j);
-    }
-    return on / seen;
-  });
+/** Means of the bits over the rows looked at closely; of numbers none. @param {Rows} rows */
+function columnMeans(rows) {
+  if (rows.real) return new Float32Array(rows.d).fill(Number.NaN);
+  const { sums, counts } = rows.sums(Uint32Array.from({ length: rows.head.n_close }, (_, i) => i));
+  return Float32Array.from(sums, (sum, j) => sum / counts[j]);
 }
 
-/**
- * @param {HTMLElement} panel
- * @param {any} gallery
- * @param {import("./cards.js").Page} page
- */
+/** @param {HTMLElement} panel @param {any} gallery @param {Page} page */
 function fillGallery(panel, gallery, page) {
   const layers = gallery.layers.map((/** @type {any} */ _, /** @type {number} */ i) => layerView(gallery, i, page));
   if (gallery.note) panel.append(make("p", { class: "warning", text: gallery.note }));
@@ -133,16 +108,17 @@ function fillGallery(panel, gallery, page) {
   if (!layers.length) return; // its causes carry nothing
   panel.append(make("p", { class: "about", text: `${gallery.about} ${scaleWords(gallery.kind, page.head)}` }));
   const note = make("p", { class: "note picked-note", role: "status" });
-  if (explainsRows(gallery, page.arrays)) panel.append(showExplanation(gallery, layers, page));
+  const explains = gallery.layers.every((/** @type {any} */ one) => page.arrays[`${one.arrays}.states`]);
+  if (explains) panel.append(showExplanation(gallery, layers, page));
   // What a layer drives is below it.
   for (let i = layers.length - 1; i >= 0; i--) panel.append(layerSection(gallery, layers[i], page, layers.length > 1));
   panel.append(note);
-  const { head, arrays, state } = page;
+  const { head, rows, state } = page;
   const tellPicked = () => {
     const row = state.choices.picked;
     note.hidden = row === null || row < head.n_close;
     if (row !== null && row >= head.n_close) {
-      note.textContent = `What the models say of ${rowTitle(head, arrays, row)} is not on this page: of the rows shown, ${head.n_close.toLocaleString("en")} were looked at closely.`;
+      note.textContent = `What the models say of ${rows.title(row)} is not on this page: of the rows shown, ${head.n_close.toLocaleString("en")} were looked at closely.`;
     }
   };
   panel.prepend(note);
@@ -150,22 +126,7 @@ function fillGallery(panel, gallery, page) {
   tellPicked();
 }
 
-/**
- * Whether a model tells by which states of all its causes together it explains a row.
- *
- * @param {any} gallery
- * @param {import("../page/arrays.js").Arrays} arrays
- */
-function explainsRows(gallery, arrays) {
-  return gallery.layers.every((/** @type {any} */ layer) => arrays[`${layer.arrays}.states`] !== undefined);
-}
-
-/**
- * What the colours or bars mean.
- *
- * @param {string} kind
- * @param {any} head
- */
+/** What the colours or bars mean. @param {string} kind @param {any} head */
 function scaleWords(kind, head) {
   const images = head.table.image_shape !== null;
   if (kind === "signed") return "Red pulls up, blue pulls down.";
@@ -177,11 +138,7 @@ function scaleWords(kind, head) {
 
 /**
  * A layer: its controls, and its cards or its Hinton diagram.
- *
- * @param {any} gallery
- * @param {import("./cards.js").LayerView} layer
- * @param {import("./cards.js").Page} page
- * @param {boolean} titled
+ * @param {any} gallery @param {LayerView} layer @param {Page} page @param {boolean} titled
  */
 function layerSection(gallery, layer, page, titled) {
   const n = layer.names.length;
@@ -210,11 +167,7 @@ function layerSection(gallery, layer, page, titled) {
 
 /**
  * A click on the name of a cause marks its card, and another lets it go.
- *
- * @param {HTMLElement[]} cards
- * @param {any} gallery
- * @param {import("./cards.js").LayerView} layer
- * @param {import("../page/state.js").State} state
+ * @param {HTMLElement[]} cards @param {any} gallery @param {LayerView} layer @param {State} state
  */
 function markChosen(cards, gallery, layer, state) {
   const name = (/** @type {number} */ cause) => `${layer.number}:${cause}`;
@@ -236,7 +189,6 @@ function markChosen(cards, gallery, layer, state) {
 
 /**
  * The order of causes: by number, or those that are on most often first.
- *
  * @param {string} by "usage" or "number"
  * @param {Array<number | null>} usage
  */
@@ -247,20 +199,14 @@ export function causesBy(by, usage) {
 
 /** @param {(by: string) => void} arrange */
 function sorter(arrange) {
-  const choice = /** @type {HTMLSelectElement} */ (
-    make("select", { onchange: () => arrange(choice.value) }, [
-      make("option", { value: "usage", text: "how often they are on" }),
-      make("option", { value: "number", text: "number" }),
-    ])
-  );
-  return make("label", { class: "sorter" }, [make("span", { text: "Order by " }), choice]);
+  const options = /** @type {Array<[string, string]>} */ ([
+    ["usage", "how often they are on"],
+    ["number", "number"],
+  ]);
+  return make("label", { class: "sorter" }, [make("span", { text: "Order by " }), selectOf(options, arrange)]);
 }
 
-/**
- * @param {import("./cards.js").LayerView} layer
- * @param {HTMLElement} grid
- * @param {HTMLElement} diagram
- */
+/** @param {LayerView} layer @param {HTMLElement} grid @param {HTMLElement} diagram */
 function hintonSwitch(layer, grid, diagram) {
   const toggle = make("button", { type: "button", class: "small", "aria-pressed": "false", text: "Hinton diagram" });
   toggle.title = "All weights at once: squares with the area of their size and the colour of their sign";
@@ -280,10 +226,7 @@ function hintonSwitch(layer, grid, diagram) {
 
 /**
  * Cards are filled when they come near the window, or are printed.
- *
- * @param {HTMLElement[]} cards
- * @param {import("./cards.js").LayerView} layer
- * @param {import("./cards.js").Page} page
+ * @param {HTMLElement[]} cards @param {LayerView} layer @param {Page} page
  */
 function fillWhenSeen(cards, layer, page) {
   const filled = new Set();
@@ -296,17 +239,7 @@ function fillWhenSeen(cards, layer, page) {
     card.classList.add("filled");
     markPicked(card, layer, cause, page);
   };
-  const watch = new IntersectionObserver(
-    (seen) => {
-      for (const one of seen) {
-        if (!one.isIntersecting) continue;
-        watch.unobserve(one.target);
-        fill(/** @type {HTMLElement} */ (one.target));
-      }
-    },
-    { rootMargin: "400px" },
-  );
-  for (const card of cards) watch.observe(card);
+  whenNear(cards, fill);
   matchMedia("print").addEventListener("change", ({ matches }) => {
     if (matches) for (const card of cards) fill(card);
   });
@@ -315,12 +248,7 @@ function fillWhenSeen(cards, layer, page) {
   });
 }
 
-/**
- * @param {any} gallery
- * @param {import("./cards.js").LayerView} layer
- * @param {import("./cards.js").Page} page
- * @param {HTMLElement} diagram
- */
+/** @param {any} gallery @param {LayerView} layer @param {Page} page @param {HTMLElement} diagram */
 function layerDownloads(gallery, layer, page, diagram) {
   const { head } = page;
   const name = (/** @type {string} */ end) => fileName(head.table.source, gallery.name, layer.title, end);
@@ -346,9 +274,7 @@ function layerDownloads(gallery, layer, page, diagram) {
 
 /**
  * A line a cause: its usage and its weights, as the model has them.
- *
- * @param {import("./cards.js").LayerView} layer
- * @returns {Array<Array<string | number | null>>}
+ * @param {LayerView} layer @returns {Array<Array<string | number | null>>}
  */
 export function weightRows(layer) {
   const d = layer.below.length;
@@ -358,21 +284,16 @@ export function weightRows(layer) {
   ];
 }
 
-/**
- * All pictures of a layer on one sheet, a pixel apart.
- *
- * @param {import("./cards.js").LayerView} layer
- * @param {[number, number]} shape
- */
+/** All pictures of a layer on one sheet, a pixel apart. @param {LayerView} layer @param {[number, number]} shape */
 function sheetOf(layer, shape) {
   const across = Math.ceil(Math.sqrt(layer.names.length));
-  const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const sheet = make("canvas");
   sheet.width = across * (shape[1] + 1) + 1;
   sheet.height = Math.ceil(layer.names.length / across) * (shape[0] + 1) + 1;
   layer.names.forEach((_, cause) => {
     const d = shape[0] * shape[1];
     const projected = layer.projected?.data.subarray(cause * d, (cause + 1) * d);
-    const kind = /** @type {import("../page/images.js").Kind} */ (projected ? "probability" : layer.kind);
+    const kind = /** @type {Kind} */ (projected ? "probability" : layer.kind);
     const values = /** @type {Float32Array} */ (projected ?? layer.shown(cause));
     const picture = imageOf(values, shape, { kind, scale: layer.scale });
     const [x, y] = [1 + (cause % across) * (shape[1] + 1), 1 + Math.floor(cause / across) * (shape[0] + 1)];

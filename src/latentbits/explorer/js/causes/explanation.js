@@ -1,16 +1,20 @@
 /** Why a row is as it is, as a noisy-OR network has it: the units that are on, and what each explains. */
 import { bitAt, rowOf } from "../page/arrays.js";
-import { make } from "../page/dom.js";
+import { captioned, make } from "../page/dom.js";
 import { barList, imageOf, shortNumber } from "../page/images.js";
-import { rowTitle, rowValues } from "../page/rows.js";
 import { explainRow } from "./network.js";
+
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Kind} from "../page/images.js" */
+/** @import {LayerView, Page} from "./cards.js" */
+/** @import {Explanation, NetworkLayer, Share} from "./network.js" */
 
 const MOST_EXPLAINED = 8;
 
 /**
  * @param {any} gallery
- * @param {import("./cards.js").LayerView[]} layers the lowest first
- * @param {import("./cards.js").Page} page
+ * @param {LayerView[]} layers the lowest first
+ * @param {Page} page
  * @returns {HTMLElement} that follows the picked row; before one is picked, it shows an example
  */
 export function showExplanation(gallery, layers, page) {
@@ -23,7 +27,7 @@ export function showExplanation(gallery, layers, page) {
     const row = picked !== null && picked < head.n_close ? picked : shown < 0 ? example : shown;
     if (row === shown) return;
     shown = row;
-    const found = explainRow(networkLayers(gallery, layers, arrays, row), rowValues(head, arrays, row));
+    const found = explainRow(networkLayers(gallery, layers, arrays, row), page.rows.cells(row));
     place.replaceChildren(...explanationParts(found, layers, page, row));
   };
   state.on(["picked"], show);
@@ -33,12 +37,7 @@ export function showExplanation(gallery, layers, page) {
 
 /**
  * The network as `explainRow` takes it, with the states of a row.
- *
- * @param {any} gallery
- * @param {import("./cards.js").LayerView[]} layers
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {number} row
- * @returns {import("./network.js").NetworkLayer[]}
+ * @param {any} gallery @param {LayerView[]} layers @param {Arrays} arrays @param {number} row @returns {NetworkLayer[]}
  */
 export function networkLayers(gallery, layers, arrays, row) {
   return layers.map((layer, i) => {
@@ -53,16 +52,11 @@ export function networkLayers(gallery, layers, arrays, row) {
   });
 }
 
-/**
- * @param {import("./network.js").Explanation} found
- * @param {import("./cards.js").LayerView[]} layers
- * @param {import("./cards.js").Page} page
- * @param {number} row
- */
+/** @param {Explanation} found @param {LayerView[]} layers @param {Page} page @param {number} row */
 function explanationParts(found, layers, page, row) {
-  const { head, arrays } = page;
+  const { head } = page;
   const shape = head.table.image_shape;
-  const title = rowTitle(head, arrays, row);
+  const title = page.rows.title(row);
   const parts = [
     make("h3", { text: `Why ${title} is as it is` }),
     make("p", {
@@ -73,7 +67,7 @@ function explanationParts(found, layers, page, row) {
   for (let i = layers.length - 1; i >= 0; i--) {
     const units = found.causes[i];
     const list = make("div", { class: "units" });
-    if (i === 0 && shape) list.append(pictured(rowValues(head, arrays, row), shape, "bits", title));
+    if (i === 0 && shape) list.append(pictured(page.rows.cells(row), shape, "bits", title));
     for (const unit of units) {
       const words = `${unit.name} (${shortNumber(unit.probability)})`;
       if (i === 0 && shape) list.append(pictured(unit.shares, shape, "probability", `${words} explains`));
@@ -88,10 +82,7 @@ function explanationParts(found, layers, page, row) {
 
 /**
  * What no cause explains better than chance.
- *
- * @param {import("./network.js").Explanation} found
- * @param {string[]} columns
- * @param {[number, number] | null} shape
+ * @param {Explanation} found @param {string[]} columns @param {[number, number] | null} shape
  */
 function leftOver(found, columns, shape) {
   const title = found.unexplained.length ? "not explained" : "nothing is left unexplained";
@@ -101,21 +92,12 @@ function leftOver(found, columns, shape) {
   return pictured(values, shape, "probability", title);
 }
 
-/**
- * @param {Float32Array} values
- * @param {[number, number]} shape
- * @param {import("../page/images.js").Kind} kind
- * @param {string} caption
- */
+/** @param {ArrayLike<number>} values @param {[number, number]} shape @param {Kind} kind @param {string} caption */
 function pictured(values, shape, kind, caption) {
-  return make("figure", {}, [imageOf(values, shape, { kind, label: caption }), make("figcaption", { text: caption })]);
+  return captioned(imageOf(values, shape, { kind, label: caption }), caption);
 }
 
-/**
- * @param {string} title
- * @param {import("./network.js").Share[]} shares
- * @param {string[]} names
- */
+/** @param {string} title @param {Share[]} shares @param {string[]} names */
 function unitBlock(title, shares, names) {
   const items = shares.map(({ child, share }) => ({ name: names[child], value: share }));
   const list = items.length ? [barList(items, { scale: 1, most: MOST_EXPLAINED, label: title })] : [];

@@ -22,7 +22,6 @@ const LEAST_SHARE = 0.1;
 /**
  * A unit with causal input u is on if one of Poisson(u) events happens to it; w / u of them come from a cause with
  * weight w.
- *
  * @param {NetworkLayer[]} layers the lowest first
  * @param {ArrayLike<number>} row bits, NaN for missing
  * @returns {Explanation}
@@ -49,7 +48,9 @@ export function explainRow(layers, row) {
           unit,
           name: layer.names[unit],
           probability: layer.means[unit],
-          explains: ranked(shares, LEAST_SHARE).filter(({ child }) => !alone[child]),
+          explains: Array.from(shares, (share, child) => ({ child, share }))
+            .filter(({ child, share }) => share >= LEAST_SHARE && !alone[child])
+            .sort((a, b) => b.share - a.share || a.child - b.child),
           shares,
         };
       }),
@@ -62,22 +63,7 @@ export function explainRow(layers, row) {
   return { causes, unexplained };
 }
 
-/**
- * @param {ArrayLike<number>} shares
- * @param {number} least
- * @returns {Share[]} the largest first
- */
-function ranked(shares, least) {
-  return Array.from(shares, (share, child) => ({ child, share }))
-    .filter((one) => one.share >= least)
-    .sort((a, b) => b.share - a.share || a.child - b.child);
-}
-
-/**
- * How surely a cause with this weight, were it the only one, turns its child on.
- *
- * @param {ArrayLike<number>} weights
- */
+/** How surely a cause with this weight, were it the only one, turns its child on. @param {ArrayLike<number>} weights */
 export function strengthsOf(weights) {
   return Float32Array.from(weights, (weight) => -Math.expm1(-weight));
 }

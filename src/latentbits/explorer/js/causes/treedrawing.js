@@ -60,12 +60,7 @@ export function treePlaces(tree, shape, width) {
   };
 }
 
-/**
- * @param {any} tree
- * @param {string[]} names of the columns
- * @param {Drawn} drawn
- * @param {string} label in words
- */
+/** @param {any} tree @param {string[]} names of the columns @param {Drawn} drawn @param {string} label in words */
 export function treeSvg(tree, names, drawn, label) {
   const { x, y, width, height, radius } = drawn;
   const box = { width, height, viewBox: `0 0 ${width} ${height}` };
@@ -107,22 +102,13 @@ export function treeSvg(tree, names, drawn, label) {
   return { svg, nodes };
 }
 
-/**
- * @param {any} tree
- * @param {string[]} names
- * @param {number} j a column that hangs from another
- */
+/** @param {any} tree @param {string[]} names @param {number} j a column that hangs from another */
 export function edgeWords(tree, names, j) {
   const words = `${names[j]} and ${names[tree.parents[j]]}: ${bitsText(tree.information[j])} bits in common`;
   return words + (tree.sure[j] ? "" : ", no more than chance gives") + againWords(tree, j);
 }
 
-/**
- * In how many other fits an edge was found; "" where there were none.
- *
- * @param {any} tree
- * @param {number} j
- */
+/** In how many other fits an edge was found; "" where there were none. @param {any} tree @param {number} j */
 export function againWords(tree, j) {
   return tree.found_again
     ? `, found again in ${tree.found_again[j]} of ${tree.n_rounds} fits to parts of the rows`
@@ -134,11 +120,7 @@ export function bitsText(bits) {
   return bits < 0.0005 ? "0.000" : shortNumber(bits, 3);
 }
 
-/**
- * @param {Drawn} drawn
- * @param {number} from
- * @param {number} to
- */
+/** @param {Drawn} drawn @param {number} from @param {number} to */
 export function edgePath(drawn, from, to) {
   const { x, y, kind, cell } = drawn;
   const start = `M${short(x[from])} ${short(y[from])}`;
@@ -164,10 +146,7 @@ function short(value) {
 
 /**
  * Where a key leads from a column; null for other keys, and where there is nothing.
- *
- * @param {string} key
- * @param {number} j
- * @param {any} tree
+ * @param {string} key @param {number} j @param {any} tree
  * @param {[number, number] | null} shape where columns are pixels
  * @returns {number | null}
  */
@@ -195,10 +174,7 @@ export function nextColumn(key, j, tree, shape) {
 
 /**
  * Columns beside one on the tree, those with the most in common with it first.
- *
- * @param {any} tree
- * @param {number} j
- * @returns {number[]}
+ * @param {any} tree @param {number} j @returns {number[]}
  */
 export function neighboursOf(tree, j) {
   const below = [...tree.parents.keys()].filter((other) => tree.parents[other] === j);
@@ -208,11 +184,7 @@ export function neighboursOf(tree, j) {
 
 /**
  * What a column and a neighbour have in common, in bits.
- *
- * @param {any} tree
- * @param {number} j
- * @param {number} other
- * @returns {number}
+ * @param {any} tree @param {number} j @param {number} other @returns {number}
  */
 export function inCommon(tree, j, other) {
   return tree.information[edgeBetween(tree, j, other)];
@@ -220,10 +192,7 @@ export function inCommon(tree, j, other) {
 
 /**
  * Of two neighbours, the one that hangs from the other: whose edge it is.
- *
- * @param {any} tree
- * @param {number} j
- * @param {number} other
+ * @param {any} tree @param {number} j @param {number} other
  */
 export function edgeBetween(tree, j, other) {
   return tree.parents[j] === other ? j : other;

@@ -1,11 +1,14 @@
 /** Causes on a tree: the tree itself, the states of the column that is chosen, and what a picked row is in. */
-import { make, makeSvg } from "../page/dom.js";
+import { make, makeSvg, selectOf } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
 import { barList, barOf, clipped, colourScale, imageOf, shortNumber } from "../page/images.js";
-import { rowName, rowTitle, rowValues } from "../page/rows.js";
-import { exampleRows, namedBars, onWords, percent, usageLine, weightText } from "./cards.js";
+import { exampleRows, namedBars, onWords, percent, rowsWithIt, usageLine, weightText } from "./cards.js";
 import { bitsText, edgeBetween, inCommon, neighboursOf, nextColumn, treePlaces, treeSvg } from "./treedrawing.js";
 import { beliefs, chances, downward, mostProbable, treesOf } from "./treesums.js";
+
+/** @import {Page} from "./cards.js" */
+/** @import {Drawn} from "./treedrawing.js" */
+/** @import {Beliefs, TreeModel} from "./treesums.js" */
 
 const UNLIKELY = 0.1; // P(bit | all others) below which it is marked
 const RARE = 0.005; // share below which a state has no card
@@ -15,16 +18,12 @@ const MOST_EXAMPLES = 6;
 /**
  * @typedef {object} TreeView
  * @property {any} tree of the page's head
- * @property {import("./treesums.js").TreeModel | null} model null where the page has no states
+ * @property {TreeModel | null} model null where the page has no states
  * @property {Float32Array} means P(bit = 1) of every column
  * @property {Float64Array} shares (d, k) of the states
  */
 
-/**
- * @param {any} gallery
- * @param {import("./cards.js").Page} page
- * @returns {HTMLElement}
- */
+/** @param {any} gallery @param {Page} page @returns {HTMLElement} */
 export function showTrees(gallery, page) {
   const { head, state } = page;
   const views = gallery.trees.map((/** @type {any} */ tree) => treeView(tree, page));
@@ -39,8 +38,13 @@ export function showTrees(gallery, page) {
     state.set({ cause: `${tree}:${column}` });
     if (follow) drawing.focus(column);
   };
-  const column = columnChooser(head.table.columns, (chosen) => choose(now.tree, chosen));
-  const which = treeChooser(gallery.trees, (tree) => choose(tree, now.column));
+  const columns = head.table.columns.map((/** @type {string} */ name, /** @type {number} */ j) => [j, name]);
+  const column = selectOf(columns, (chosen) => choose(now.tree, Number(chosen)), { class: "tree-column" });
+  const trees = views.map((/** @type {TreeView} */ { tree }, /** @type {number} */ m) => [
+    m,
+    `${m + 1}, of ${percent(tree.share)} of rows`,
+  ]);
+  const which = selectOf(trees, (tree) => choose(Number(tree), now.column));
   const pick = (/** @type {number} */ other) => choose(now.tree, other);
   const show = () => {
     if (state.choices.model !== gallery.name) return;
@@ -69,11 +73,7 @@ export function showTrees(gallery, page) {
   ]);
 }
 
-/**
- * @param {any} tree
- * @param {import("./cards.js").Page} page
- * @returns {TreeView}
- */
+/** @param {any} tree @param {Page} page @returns {TreeView} */
 function treeView(tree, page) {
   if (!tree.arrays) return { tree, model: null, means: page.means, shares: new Float64Array(0) };
   const [transitions, emissions] = ["transitions", "emissions"].map((name) => page.arrays[`${tree.arrays}.${name}`]);
@@ -89,11 +89,7 @@ function treeView(tree, page) {
   return { tree, model, means: chances(model, shares), shares };
 }
 
-/**
- * The column that has the most in common with all its neighbours.
- *
- * @param {any} tree
- */
+/** The column that has the most in common with all its neighbours. @param {any} tree */
 export function busiest(tree) {
   const total = tree.information.map((/** @type {number} */ own) => own);
   tree.parents.forEach((/** @type {number} */ parent, /** @type {number} */ j) => {
@@ -102,55 +98,25 @@ export function busiest(tree) {
   return total.indexOf(Math.max(...total));
 }
 
-/**
- * @param {string[]} columns
- * @param {(column: number) => void} onchoose
- */
-function columnChooser(columns, onchoose) {
-  const options = columns.map((name, j) => make("option", { value: j, text: name }));
-  const choice = /** @type {HTMLSelectElement} */ (
-    make("select", { class: "tree-column", onchange: () => onchoose(Number(choice.value)) }, options)
-  );
-  return choice;
-}
-
-/**
- * @param {any[]} trees
- * @param {(tree: number) => void} onchoose
- */
-function treeChooser(trees, onchoose) {
-  const options = trees.map((tree, m) =>
-    make("option", { value: m, text: `${m + 1}, of ${percent(tree.share)} of rows` }),
-  );
-  const choice = /** @type {HTMLSelectElement} */ (
-    make("select", { onchange: () => onchoose(Number(choice.value)) }, options)
-  );
-  return choice;
-}
-
 // --- a row ---
 
 /**
  * @typedef {object} RowIn what a tree says of a row
  * @property {number} row
- * @property {Float32Array} values
- * @property {import("./treesums.js").Beliefs} beliefs
+ * @property {Float64Array} values
+ * @property {Beliefs} beliefs
  * @property {Array<{state: number, share: number}>} states the most probable of each column
  * @property {number[]} trees P(tree | row)
  * @property {number[]} odd columns whose bits the others make unlikely, the most unlikely first
  */
 
 /**
- * @param {TreeView[]} views
- * @param {number} which
- * @param {number | null} row
- * @param {import("./cards.js").Page} page
- * @returns {RowIn | null}
+ * @param {TreeView[]} views @param {number} which @param {number | null} row @param {Page} page @returns {RowIn | null}
  */
 function rowIn(views, which, row, page) {
   const models = views.flatMap(({ model }) => (model ? [model] : []));
   if (row === null || !models.length) return null;
-  const values = rowValues(page.head, page.arrays, row);
+  const values = page.rows.cells(row);
   const found = beliefs(models[which], { row: values });
   const shares = views.map(({ tree }) => tree.share);
   const odd = [...found.unlike.keys()]
@@ -160,14 +126,9 @@ function rowIn(views, which, row, page) {
   return { row, values, beliefs: found, states: mostProbable(models[which], found.states), trees, odd };
 }
 
-/**
- * @param {TreeView} view
- * @param {RowIn | null} found
- * @param {import("./cards.js").Page} page
- */
+/** @param {TreeView} view @param {RowIn | null} found @param {Page} page */
 function legendWords(view, found, page) {
   const { tree } = view;
-  const { head, arrays } = page;
   const most = Math.max(...tree.information);
   const chance = tree.parents.some(
     (/** @type {number} */ parent, /** @type {number} */ j) => parent >= 0 && !tree.sure[j],
@@ -177,7 +138,7 @@ function legendWords(view, found, page) {
     const pick = view.model ? " Pick a row, on the map or below, to see what it is in." : "";
     return `The darker a column (on a dark page: the lighter), the more often it is 1. ${edges}${pick}`;
   }
-  const name = rowTitle(head, arrays, found.row);
+  const name = page.rows.title(found.row);
   const fill = tree.hidden ? `P(bit = 1) in the most probable state of ${name}` : `the bits of ${name}`;
   const missing = found.values.some(Number.isNaN) ? "; where its bit is missing, dotted" : "";
   const odd = found.odd.length
@@ -193,9 +154,7 @@ function legendWords(view, found, page) {
 // --- the drawing ---
 
 /**
- * @param {HTMLElement} place
- * @param {TreeView[]} views
- * @param {import("./cards.js").Page} page
+ * @param {HTMLElement} place @param {TreeView[]} views @param {Page} page
  * @param {(column: number, follow: boolean) => void} onchoose
  */
 function treeDrawing(place, views, page, onchoose) {
@@ -272,13 +231,7 @@ function treeDrawing(place, views, page, onchoose) {
   };
 }
 
-/**
- * The number that a column is filled by.
- *
- * @param {TreeView} view
- * @param {RowIn | null} found
- * @param {number} j
- */
+/** The number that a column is filled by. @param {TreeView} view @param {RowIn | null} found @param {number} j */
 function fillOf(view, found, j) {
   const { model } = view;
   if (!found || !model) return view.means[j];
@@ -286,12 +239,7 @@ function fillOf(view, found, j) {
   return model.emissions[j * model.k + found.states[j].state];
 }
 
-/**
- * @param {TreeView} view
- * @param {RowIn | null} found
- * @param {string[]} names
- * @param {number} j
- */
+/** @param {TreeView} view @param {RowIn | null} found @param {string[]} names @param {number} j */
 function nodeWords(view, found, names, j) {
   const parent = view.tree.parents[j];
   const words = [names[j], parent < 0 ? "the root" : `hangs from ${names[parent]}`];
@@ -300,13 +248,7 @@ function nodeWords(view, found, names, j) {
   return words.join(", ");
 }
 
-/**
- * What a row is in at a column: "1, state 3 (0.92)".
- *
- * @param {TreeView} view
- * @param {RowIn} found
- * @param {number} j
- */
+/** What a row is in at a column: "1, state 3 (0.92)". @param {TreeView} view @param {RowIn} found @param {number} j */
 function stateWords(view, found, j) {
   const missing = Number.isNaN(found.values[j]);
   const { state, share } = found.states[j];
@@ -314,13 +256,7 @@ function stateWords(view, found, j) {
   return (missing ? "missing" : String(found.values[j])) + inState;
 }
 
-/**
- * The same, and how probable all other bits make it.
- *
- * @param {TreeView} view
- * @param {RowIn} found
- * @param {number} j
- */
+/** The same, and how probable all other bits make it. @param {TreeView} view @param {RowIn} found @param {number} j */
 function bitWords(view, found, j) {
   const unlike = found.beliefs.unlike[j];
   const given = Number.isNaN(unlike) ? "" : `; given all its other bits, P = ${weightText(unlike)}`;
@@ -329,10 +265,7 @@ function bitWords(view, found, j) {
 
 /**
  * A name over the drawing, above its column where there is room.
- *
- * @param {import("./treedrawing.js").Drawn} drawn
- * @param {string} name
- * @param {number} j
+ * @param {Drawn} drawn @param {string} name @param {number} j
  */
 function nameAt(drawn, name, j) {
   const place = drawn.x[j] / drawn.width;
@@ -344,39 +277,32 @@ function nameAt(drawn, name, j) {
 
 // --- the chosen column ---
 
-/**
- * @param {TreeView} view
- * @param {number} t
- */
+/** @param {TreeView} view @param {number} t */
 function stateName(view, t) {
   return view.tree.hidden ? `state ${t + 1}` : `bit ${t}`;
 }
 
 /**
- * @param {TreeView} view
- * @param {number} j
- * @param {RowIn | null} found
- * @param {import("./cards.js").Page} page
+ * @param {TreeView} view @param {number} j @param {RowIn | null} found @param {Page} page
  * @param {(column: number) => void} onpick
  */
 function sideParts(view, j, found, page, onpick) {
-  const { head, arrays } = page;
+  const { head } = page;
   const { tree } = view;
   const names = head.table.columns;
   const near = neighboursOf(tree, j);
   const items = near.map((other) => ({
     name: names[other],
     value: inCommon(tree, j, other),
-    note: againNote(tree, edgeBetween(tree, j, other)),
+    note: tree.found_again ? `· ${tree.found_again[edgeBetween(tree, j, other)]}/${tree.n_rounds}` : "",
   }));
+  /** @type {HTMLElement[]} */
   const parts = [
     make("h3", { text: names[j] }),
     make("p", { class: "tiny", text: `1 in ${percent(view.means[j])} of rows` }),
   ];
   if (found)
-    parts.push(
-      make("p", { class: "picked-line", text: `${rowName(head, arrays, found.row)}: ${bitWords(view, found, j)}` }),
-    );
+    parts.push(make("p", { class: "picked-line", text: `${page.rows.name(found.row)}: ${bitWords(view, found, j)}` }));
   if (!items.length) return [...parts, make("p", { class: "note", text: "It has no neighbour." })];
   const again = tree.found_again
     ? `, and in how many of ${tree.n_rounds} fits to parts of the rows they are neighbours, too`
@@ -395,20 +321,8 @@ function sideParts(view, j, found, page, onpick) {
 }
 
 /**
- * @param {any} tree
- * @param {number} edge
- */
-function againNote(tree, edge) {
-  return tree.found_again ? `· ${tree.found_again[edge]}/${tree.n_rounds}` : "";
-}
-
-/**
  * A card for each state of a column: how common it is, and what columns do in it.
- *
- * @param {TreeView} view
- * @param {number} j
- * @param {RowIn | null} found
- * @param {import("./cards.js").Page} page
+ * @param {TreeView} view @param {number} j @param {RowIn | null} found @param {Page} page
  */
 function stateCards(view, j, found, page) {
   const { head } = page;
@@ -425,7 +339,10 @@ function stateCards(view, j, found, page) {
     const expected = chances(model, beliefs(model, { fixed: { column: j, state: t } }).states);
     const label = `P(bit = 1) in ${stateName(view, t)} of ${names[j]}`;
     const card = make("li", { class: "card filled" }, [make("h4", { text: stateName(view, t) })]);
-    if (view.tree.hidden) card.append(chanceLine(names[j], model.emissions[j * k + t]));
+    if (view.tree.hidden) {
+      const chance = [{ name: names[j], value: model.emissions[j * k + t] }];
+      card.append(barList(chance, { scale: 1, format: weightText, label: `P(bit = 1) of ${names[j]}` }));
+    }
     card.append(usageLine(view.shares[j * k + t]));
     if (shape) card.append(imageOf(expected, shape, { kind: "probability", scale: 1, label }));
     else
@@ -436,7 +353,7 @@ function stateCards(view, j, found, page) {
     if (looked) card.append(examplesOf(looked, j * k + t, page));
     if (found) {
       const share = found.beliefs.states[j * k + t];
-      const text = `${rowName(head, page.arrays, found.row)}: ${weightText(share)}`;
+      const text = `${page.rows.name(found.row)}: ${weightText(share)}`;
       card.classList.toggle("on", found.states[j].state === t);
       card.append(make("div", { class: "picked-line" }, [barOf(share), make("span", { text })]));
     }
@@ -455,29 +372,13 @@ function stateCards(view, j, found, page) {
 }
 
 /**
- * @param {string} name
- * @param {number} chance
- */
-function chanceLine(name, chance) {
-  return barList([{ name, value: chance }], { scale: 1, format: weightText, label: `P(bit = 1) of ${name}` });
-}
-
-/**
- * @param {TreeView} view
- * @param {Float32Array} expected
- * @param {string[]} names
- * @param {number} j
- * @param {string} label
+ * @param {TreeView} view @param {Float32Array} expected @param {string[]} names @param {number} j @param {string} label
  */
 function othersThen(view, expected, names, j, label) {
   const kept = names.map((_, i) => i).filter((i) => i !== j);
   const [values, means] = [expected, view.means].map((all) => Float32Array.from(kept, (i) => all[i]));
-  return namedBars(
-    values,
-    kept.map((i) => names[i]),
-    { scale: 1, label, most: 6 },
-    means,
-  );
+  const others = kept.map((i) => names[i]);
+  return namedBars(values, others, { scale: 1, label, most: 6 }, means);
 }
 
 /** @typedef {{shape: number[], data: Float32Array}} Looked posteriors of the first rows, (rows, d k) */
@@ -487,10 +388,7 @@ const lookedAtOnce = new WeakMap();
 
 /**
  * P(state | row) of the first rows, as many as can be had in no time.
- *
- * @param {TreeView} view
- * @param {import("./cards.js").Page} page
- * @returns {Looked | null}
+ * @param {TreeView} view @param {Page} page @returns {Looked | null}
  */
 function lookedAt(view, page) {
   const { model } = view;
@@ -501,7 +399,7 @@ function lookedAt(view, page) {
   const n = Math.min(page.head.n_close, Math.floor(MOST_WORK / (d * model.k * model.k)));
   const data = new Float32Array(n * d * model.k);
   for (let row = 0; row < n; row++) {
-    data.set(beliefs(model, { row: rowValues(page.head, page.arrays, row) }).states, row * d * model.k);
+    data.set(beliefs(model, { row: page.rows.cells(row) }).states, row * d * model.k);
   }
   const found = { shape: [n, d * model.k], data };
   lookedAtOnce.set(view, found);
@@ -510,26 +408,20 @@ function lookedAt(view, page) {
 
 /**
  * Rows that are most surely in a state.
- *
  * @param {Looked} looked
  * @param {number} place of the state among all of all columns
- * @param {import("./cards.js").Page} page
+ * @param {Page} page
  */
 function examplesOf(looked, place, page) {
   const [n, m] = looked.shape;
   const share = (/** @type {number} */ row) => looked.data[row * m + place];
-  const inIt = Array.from({ length: n }, (_, row) => row).filter((row) => share(row) > 0.5);
+  const inIt = rowsWithIt(looked, place);
   const best = [...inIt].sort((a, b) => share(b) - share(a) || a - b).slice(0, MOST_EXAMPLES);
   const few = best.length < inIt.length ? `; most surely in ${best.length}` : "";
   return exampleRows(onWords(inIt.length, n), best, page, inIt, few);
 }
 
-/**
- * @param {any} gallery
- * @param {{tree: number}} now
- * @param {HTMLElement} picture
- * @param {any} head
- */
+/** @param {any} gallery @param {{tree: number}} now @param {HTMLElement} picture @param {any} head */
 function treeDownloads(gallery, now, picture, head) {
   const name = (/** @type {string} */ end) => fileName(head.table.source, gallery.name, "tree", end);
   const svg = () => /** @type {SVGElement} */ (picture.querySelector("svg"));
@@ -542,10 +434,7 @@ function treeDownloads(gallery, now, picture, head) {
 
 /**
  * A line an edge, those with the most in common first.
- *
- * @param {any} tree
- * @param {string[]} names
- * @returns {Array<Array<string | number | null>>}
+ * @param {any} tree @param {string[]} names @returns {Array<Array<string | number | null>>}
  */
 export function edgeRows(tree, names) {
   const edges = [...tree.parents.keys()].filter((j) => tree.parents[j] >= 0);

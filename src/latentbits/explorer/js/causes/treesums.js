@@ -16,10 +16,7 @@
  *   `logP`: its probability, in nats; `unlike` (d,): P(bit as it is | all other bits), NaN for missing
  */
 
-/**
- * @param {number[]} parents
- * @returns {number[]} columns, each after the one that it hangs from
- */
+/** @param {number[]} parents @returns {number[]} columns, each after the one that it hangs from */
 export function downward(parents) {
   const children = childrenOf(parents);
   const order = [...parents.keys()].filter((j) => parents[j] < 0);
@@ -29,7 +26,6 @@ export function downward(parents) {
 
 /**
  * Exact, from the leaves to the roots and back (Pearl's messages).
- *
  * @param {TreeModel} tree
  * @param {Known} [known] nothing: how common the states are
  * @returns {Beliefs}
@@ -73,12 +69,8 @@ function childrenOf(parents) {
 }
 
 /**
- * What a column tells the one that it hangs from; the logarithm of the factor that is taken out.
- *
- * @param {TreeModel} tree
- * @param {number} j
- * @param {Float64Array} below
- * @param {Float64Array} own
+ * The message of a column to the one that it hangs from; the logarithm of the factor that is taken out.
+ * @param {TreeModel} tree @param {number} j @param {Float64Array} below @param {Float64Array} own
  * @param {Float64Array} upward
  */
 function sumsUp(tree, j, below, own, upward) {
@@ -96,14 +88,9 @@ function sumsUp(tree, j, below, own, upward) {
 }
 
 /**
- * What a column tells those that hang from it, each without what it told itself.
- *
- * @param {TreeModel} tree
- * @param {number} j
- * @param {number[]} children
- * @param {Float64Array} above
- * @param {Float64Array} own
- * @param {Float64Array} upward
+ * Messages of a column to those that hang from it, each without its own.
+ * @param {TreeModel} tree @param {number} j @param {number[]} children @param {Float64Array} above
+ * @param {Float64Array} own @param {Float64Array} upward
  */
 function sumsDown(tree, j, children, above, own, upward) {
   const { k, transitions } = tree;
@@ -125,12 +112,7 @@ function sumsDown(tree, j, children, above, own, upward) {
   });
 }
 
-/**
- * @param {TreeModel} tree
- * @param {Known} known
- * @param {number} j
- * @param {number} t
- */
+/** @param {TreeModel} tree @param {Known} known @param {number} j @param {number} t */
 function likelihood(tree, known, j, t) {
   if (known.fixed?.column === j) return Number(t === known.fixed.state);
   const bit = known.row ? known.row[j] : Number.NaN;
@@ -139,13 +121,7 @@ function likelihood(tree, known, j, t) {
   return bit > 0 ? on : 1 - on;
 }
 
-/**
- * To a sum of 1, in place; the sum it had.
- *
- * @param {Float64Array} values
- * @param {number} start
- * @param {number} n
- */
+/** To a sum of 1, in place; the sum it had. @param {Float64Array} values @param {number} start @param {number} n */
 function normalise(values, start, n) {
   let total = 0;
   for (let t = start; t < start + n; t++) total += values[t];
@@ -153,13 +129,7 @@ function normalise(values, start, n) {
   return total;
 }
 
-/**
- * P(bit = 1) of every column.
- *
- * @param {TreeModel} tree
- * @param {Float64Array} states (d, k)
- * @returns {Float32Array}
- */
+/** P(bit = 1) of every column. @param {TreeModel} tree @param {Float64Array} states (d, k) @returns {Float32Array} */
 export function chances(tree, states) {
   const { k, emissions } = tree;
   return Float32Array.from(tree.parents, (_, j) => {
@@ -171,7 +141,6 @@ export function chances(tree, states) {
 
 /**
  * The most probable state of each column, and how probable it is.
- *
  * @param {TreeModel} tree
  * @param {Float64Array} states (d, k)
  * @returns {Array<{state: number, share: number}>}
@@ -185,13 +154,7 @@ export function mostProbable(tree, states) {
   });
 }
 
-/**
- * P(tree | row) of several.
- *
- * @param {TreeModel[]} trees
- * @param {number[]} shares
- * @param {ArrayLike<number>} row
- */
+/** P(tree | row) of several. @param {TreeModel[]} trees @param {number[]} shares @param {ArrayLike<number>} row */
 export function treesOf(trees, shares, row) {
   const logs = trees.map((tree, m) => Math.log(shares[m]) + beliefs(tree, { row }).logP);
   const most = Math.max(...logs);

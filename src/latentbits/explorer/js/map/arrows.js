@@ -1,6 +1,11 @@
 /** Columns as arrows from the middle of the map: where each grows, and how much. */
 import { shortened } from "../page/cells.js";
-import { notForNames } from "./lines.js";
+import { sigmoid } from "./maths.js";
+import { drawName, hasRoom, notForNames } from "./names.js";
+
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Box} from "./names.js" */
+/** @import {View} from "./view.js" */
 
 /**
  * @typedef {object} Arrow
@@ -9,7 +14,7 @@ import { notForNames } from "./lines.js";
  * @property {number[]} to
  * @property {string} text
  * @property {number} reach
- * @property {{x: number, y: number, align: CanvasTextAlign, box: import("./lines.js").Box}} label
+ * @property {{x: number, y: number, align: CanvasTextAlign, box: Box}} label
  */
 
 const MOST_ARROWS = 12;
@@ -26,26 +31,20 @@ export const ARROW_FONT = "600 12px system-ui, sans-serif";
 
 /**
  * How much a column changes between one unit of a trait on either side of the middle.
- *
  * @param {number} weight on the trait
- * @param {number} bias
- * @param {boolean} real
+ * @param {number} bias @param {boolean} real
  * @param {number} sd of a real column
  * @returns {number} of a bit the difference of P(bit = 1); of a real column that of its mean, in standard deviations
  */
 export function reachOf(weight, bias, real, sd) {
   if (real) return sd > 0 ? (2 * weight) / sd : 0;
-  const chance = (/** @type {number} */ logit) => 1 / (1 + Math.exp(-logit));
-  return chance(bias + weight) - chance(bias - weight);
+  return sigmoid(bias + weight) - sigmoid(bias - weight);
 }
 
 /**
  * The columns that change most along their own direction, most first.
- *
  * @param {ArrayLike<number>} weights (2, d)
- * @param {ArrayLike<number>} bias
- * @param {boolean} real
- * @param {ArrayLike<number>} sds
+ * @param {ArrayLike<number>} bias @param {boolean} real @param {ArrayLike<number>} sds
  * @returns {Array<{column: number, reach: number, towards: number[]}>}
  */
 export function strongestColumns(weights, bias, real, sds) {
@@ -61,10 +60,7 @@ export function strongestColumns(weights, bias, real, sds) {
 
 /**
  * Arrows whose names have room, the strongest first.
- *
- * @param {import("./view.js").View} view
- * @param {ReturnType<typeof strongestColumns>} strongest
- * @param {string[]} names
+ * @param {View} view @param {ReturnType<typeof strongestColumns>} strongest @param {string[]} names
  * @param {(text: string) => number} widthOf a text, in pixels
  * @returns {Arrow[]}
  */
@@ -80,7 +76,7 @@ export function layOutArrows(view, strongest, names, widthOf) {
     const to = [view.across(unit * reach * towards[0]), view.down(unit * reach * towards[1])];
     const text = shortened(names[column], ARROW_LETTERS);
     const places = labelsAt(to, [towards[0], -towards[1]], widthOf(text), view.width);
-    const label = places.find(({ box }) => fits(box, view, taken));
+    const label = places.find(({ box }) => hasRoom(box, view, taken));
     if (!label) continue;
     taken.push(label.box);
     placed.push({ column, from, to, text, reach, label });
@@ -90,7 +86,6 @@ export function layOutArrows(view, strongest, names, widthOf) {
 
 /**
  * A name beyond the tip of its arrow, or a little above or below that.
- *
  * @param {number[]} tip
  * @param {number[]} towards a unit step, in pixels
  * @param {number} width of the name
@@ -110,24 +105,7 @@ function labelsAt([across, down], towards, width, most) {
   });
 }
 
-/**
- * @param {import("./lines.js").Box} box
- * @param {import("./view.js").View} view
- * @param {import("./lines.js").Box[]} taken
- */
-function fits(box, view, taken) {
-  const inside = box.left >= 2 && box.top >= 2 && box.right <= view.width - 2 && box.bottom <= view.height - 2;
-  return (
-    inside && !taken.some((o) => box.left < o.right && o.left < box.right && box.top < o.bottom && o.top < box.bottom)
-  );
-}
-
-/**
- * The lines of a head, in pixels.
- *
- * @param {Arrow} arrow
- * @returns {number[][]} three corners, the tip in the middle
- */
+/** The lines of a head, in pixels. @param {Arrow} arrow @returns {number[][]} three corners, the tip in the middle */
 export function arrowHead({ from, to }) {
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]) || 1;
   const [u, v] = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
@@ -141,8 +119,7 @@ export function arrowHead({ from, to }) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context
- * @param {Arrow[]} arrows
+ * @param {CanvasRenderingContext2D} context @param {Arrow[]} arrows
  * @param {{ink: string, paper: string, accent: string}} colours
  * @param {number | null} marked column whose arrow stands out
  */
@@ -171,22 +148,15 @@ export function drawArrows(context, arrows, colours, marked) {
   context.font = ARROW_FONT;
   context.textBaseline = "middle";
   for (const { column, text, label } of arrows) {
-    context.textAlign = label.align;
-    context.strokeStyle = colours.paper;
-    context.lineWidth = 4;
-    context.strokeText(text, label.x, label.y);
-    context.fillStyle = column === marked ? colours.accent : colours.ink;
-    context.fillText(text, label.x, label.y);
+    drawName(context, text, label, colours, column === marked ? colours.accent : colours.ink);
   }
 }
 
 /**
  * The arrow whose name or tip is under the cursor.
- *
  * @param {Arrow[]} arrows
  * @param {number} x pixels
- * @param {number} y
- * @returns {Arrow | null}
+ * @param {number} y @returns {Arrow | null}
  */
 export function arrowAt(arrows, x, y) {
   const over = arrows.find(({ label: { box }, to }) => {
@@ -197,17 +167,15 @@ export function arrowAt(arrows, x, y) {
 }
 
 /**
- * What an arrow tells.
- *
- * @param {Arrow} arrow
- * @param {import("../page/cells.js").Rows} rows
+ * The meaning of an arrow, in words.
+ * @param {Arrow} arrow @param {Rows} rows
  * @param {ArrayLike<number>} weights (2, d)
  * @param {ArrayLike<number>} bias
  * @returns {string[]} lines
  */
 export function arrowWords({ column, reach }, rows, weights, bias) {
   const size = Math.hypot(weights[column], weights[rows.d + column]);
-  const chance = (/** @type {number} */ logit) => (1 / (1 + Math.exp(-logit))).toFixed(2);
+  const chance = (/** @type {number} */ logit) => sigmoid(logit).toFixed(2);
   const much = rows.real
     ? `${reach.toFixed(2)} standard deviations more one unit along its arrow than one unit against it`
     : `P = ${chance(bias[column] + size)} one unit along its arrow, ${chance(bias[column] - size)} one unit against it`;

@@ -47,10 +47,7 @@ export function layOutBubbles(places, shares, width, height) {
 
 /**
  * How far all bubbles reach to one side.
- *
- * @param {Array<{x: number, y: number, r: number}>} bubbles
- * @param {"x" | "y"} axis
- * @param {1 | -1} side
+ * @param {Array<{x: number, y: number, r: number}>} bubbles @param {"x" | "y"} axis @param {1 | -1} side
  */
 function outer(bubbles, axis, side) {
   return side * Math.max(...bubbles.map((bubble) => side * bubble[axis] + bubble.r));
@@ -58,9 +55,7 @@ function outer(bubbles, axis, side) {
 
 /**
  * Half of what two lack to be apart, each; the name below the upper one needs room, too.
- *
- * @param {{x: number, y: number, r: number}} one
- * @param {{x: number, y: number, r: number}} other
+ * @param {{x: number, y: number, r: number}} one @param {{x: number, y: number, r: number}} other
  * @param {number} turn which way two at one place go
  */
 function pushApart(one, other, turn) {

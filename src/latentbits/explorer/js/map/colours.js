@@ -2,6 +2,9 @@
 import { bitAt } from "../page/arrays.js";
 import { between, rgbOf } from "../page/images.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Ground} from "./grounds.js" */
+
 /** @typedef {{name: string, colour: string, count: number}} Level */
 /**
  * @typedef {object} Ramp
@@ -34,7 +37,6 @@ const HOLE = { light: "#e69f00", dark: "#efb02e" };
 
 /**
  * Which kinds have a colour of their own: all while there are twelve; of more, the twelve commonest, in their order.
- *
  * @param {ArrayLike<number>} counts of each kind
  * @returns {number[]}
  */
@@ -43,11 +45,7 @@ export function commonest(counts) {
   return order.slice(0, LIGHT_PALETTE.length).sort((a, b) => a - b);
 }
 
-/**
- * A colour of the scale, from little (blue) to much (red).
- *
- * @param {number} t from 0 to 1
- */
+/** A colour of the scale, from little (blue) to much (red). @param {number} t from 0 to 1 */
 export function rampColour(t) {
   const mixed = between(RAMP.map(rgbOf), t);
   return `#${mixed.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
@@ -55,29 +53,18 @@ export function rampColour(t) {
 
 /**
  * The colours of all rows for a choice of State, "label:0", "bit:3", "cost" or "none"; the legend counts those on the map.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {string} choice
- * @param {boolean} dark
- * @param {import("./grounds.js").Ground} ground
- * @returns {Colouring}
+ * @param {Rows} rows @param {string} choice @param {boolean} dark @param {Ground} ground @returns {Colouring}
  */
 export function colouringOf(rows, choice, dark, ground) {
   const whole = ofAll(rows, choice, dark, ground.cost);
   return ground.rows ? countedOn(whole, ground.rows) : whole;
 }
 
-/**
- * @param {Colouring} colouring of all rows
- * @param {Uint32Array} rows that count
- * @returns {Colouring}
- */
+/** @param {Colouring} colouring of all rows @param {Uint32Array} rows that count @returns {Colouring} */
 export function countedOn(colouring, rows) {
   const { codes, colours, levels, ramp } = colouring;
-  const counts = countsOf(
-    Uint16Array.from(rows, (row) => codes[row]),
-    colours.length,
-  );
+  const own = Uint16Array.from(rows, (row) => codes[row]);
+  const counts = countsOf(own, colours.length);
   return {
     ...colouring,
     levels: levels.map((level, code) => ({ ...level, count: counts[code] })),
@@ -85,24 +72,15 @@ export function countedOn(colouring, rows) {
   };
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {string} choice
- * @param {boolean} dark
- * @param {Float32Array} cost
- * @returns {Colouring}
- */
+/** @param {Rows} rows @param {string} choice @param {boolean} dark @param {Float32Array} cost @returns {Colouring} */
 function ofAll(rows, choice, dark, cost) {
   const [kind, which] = choice.split(":");
   const shade = dark ? "dark" : "light";
   if (kind === "label") return byLabel(rows, Number(which), dark);
   if (kind === "bit" && rows.real) {
     const column = Number(which);
-    return byNumber(
-      rows.columns[column],
-      Float32Array.from({ length: rows.n }, (_, i) => rows.at(i, column)),
-      dark,
-    );
+    const values = Float32Array.from({ length: rows.n }, (_, i) => rows.at(i, column));
+    return byNumber(rows.columns[column], values, dark);
   }
   if (kind === "bit") return byBit(rows, Number(which), shade);
   if (kind === "cost") return byNumber("surprise, −log₂ p(row), in bits", cost, dark);
@@ -115,12 +93,7 @@ function ofAll(rows, choice, dark, cost) {
   };
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {number} which
- * @param {boolean} dark
- * @returns {Colouring}
- */
+/** @param {Rows} rows @param {number} which @param {boolean} dark @returns {Colouring} */
 function byLabel(rows, which, dark) {
   const { name, levels, numeric } = rows.table.labels[which];
   const given = rows.arrays[`labels.${which}`].data;
@@ -128,7 +101,7 @@ function byLabel(rows, which, dark) {
   const known = new Uint16Array(rows.n);
   for (let i = 0; i < rows.n; i++) known[i] = Math.min(given[i], levels.length);
   const own = commonest(countsOf(known, levels.length + 1).subarray(0, levels.length));
-  // a kind of its own, all others as one, and not known
+  // a colour for each common kind, one for all others, and not known
   const others = levels.length - own.length;
   const [other, unknown] = [own.length, own.length + Number(others > 0)];
   const codeOf = new Uint16Array(levels.length + 1).fill(other);
@@ -146,12 +119,7 @@ function byLabel(rows, which, dark) {
   return levelled(name, codes, [...colours, UNKNOWN[shade]], [...names, "not known"], countsOf(codes, unknown + 1));
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {number} column
- * @param {"light" | "dark"} shade
- * @returns {Colouring}
- */
+/** @param {Rows} rows @param {number} column @param {"light" | "dark"} shade @returns {Colouring} */
 function byBit(rows, column, shade) {
   const codes = new Uint16Array(rows.n);
   for (let i = 0; i < rows.n; i++) codes[i] = rows.isMissing(i, column) ? 2 : bitAt(rows.values, i, column);
@@ -161,13 +129,8 @@ function byBit(rows, column, shade) {
 
 /**
  * The last level is left out where no row is of it.
- *
- * @param {string} title
- * @param {Uint16Array} codes
- * @param {string[]} colours
- * @param {string[]} names
- * @param {Uint32Array} counts
- * @returns {Colouring}
+ * @param {string} title @param {Uint16Array} codes @param {string[]} colours @param {string[]} names
+ * @param {Uint32Array} counts @returns {Colouring}
  */
 function levelled(title, codes, colours, names, counts) {
   const levels = names.map((name, k) => ({ name, colour: colours[k], count: counts[k] }));
@@ -177,11 +140,9 @@ function levelled(title, codes, colours, names, counts) {
 
 /**
  * A scale between the 1st and the 99th of a hundred, lest one odd row take all colours.
- *
  * @param {string} title
  * @param {Float32Array} values NaN where there is none: grey
- * @param {boolean} dark
- * @returns {Colouring}
+ * @param {boolean} dark @returns {Colouring}
  */
 function byNumber(title, values, dark) {
   const sorted = values.filter((value) => !Number.isNaN(value)).sort();
@@ -198,10 +159,7 @@ function byNumber(title, values, dark) {
   return { title, codes, colours: [...colours, dark ? UNKNOWN.dark : UNKNOWN.light], levels: [], ramp };
 }
 
-/**
- * @param {Uint16Array} codes
- * @param {number} most
- */
+/** @param {Uint16Array} codes @param {number} most */
 function countsOf(codes, most) {
   const counts = new Uint32Array(most);
   for (const code of codes) counts[code]++;

@@ -1,27 +1,26 @@
 /** What the model expects of a row at the place under the cursor. */
-import { rowsOf, shortened } from "../page/cells.js";
+import { shortened } from "../page/cells.js";
 import { make, part } from "../page/dom.js";
 import { barOf, drawImage, shortNumber } from "../page/images.js";
 import { groundOf } from "./grounds.js";
 import { decodeAt } from "./maths.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+
 const MOST_BARS = 14;
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showDecode(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showDecode(rows, state) {
+  const { head } = rows;
   const element = part("decode");
   if (!element || !head.map) return;
-  const rows = rowsOf(head, arrays);
   const where = make("p", { class: "note where" });
   element.append(make("h3", { text: "Under the cursor" }), where);
   const show = head.table.image_shape ? decodedImage(element, head, rows) : decodedBars(element, rows);
   const update = () => {
     const place = state.choices.place ?? { x: 0, y: 0 };
-    const { weights, bias, number } = groundOf(head, arrays, state.choices.map);
+    const { weights, bias, number } = groundOf(rows, state.choices.map);
     const means = decodeAt(weights, bias, place, rows.real);
     const on = number === null ? "" : ` on map ${number + 1}`;
     where.textContent = `${rows.real ? "Mean" : "P(bit = 1)"}${on} at trait 1 = ${signed(place.x)}, trait 2 = ${signed(place.y)}${
@@ -40,14 +39,9 @@ function signed(value) {
   return value.toFixed(2).replace("-", "−");
 }
 
-/**
- * @param {HTMLElement} element
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @returns {(means: Float64Array) => void}
- */
+/** @param {HTMLElement} element @param {any} head @param {Rows} rows @returns {(means: Float64Array) => void} */
 function decodedImage(element, head, rows) {
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "decoded" }));
+  const canvas = make("canvas", { class: "decoded" });
   const said = make("p", { class: "note" });
   element.append(canvas, said);
   const kind = rows.real ? "real" : "probability";
@@ -77,20 +71,14 @@ function decodedImage(element, head, rows) {
   };
 }
 
-/**
- * @param {HTMLElement} element
- * @param {import("../page/cells.js").Rows} rows
- * @returns {(means: Float64Array) => void}
- */
+/** @param {HTMLElement} element @param {Rows} rows @returns {(means: Float64Array) => void} */
 function decodedBars(element, rows) {
   const { means: overall, sds } = rows.overall();
-  const select = /** @type {HTMLSelectElement} */ (
-    make("select", { id: "decode-order" }, [
-      make("option", { value: "different", text: "most unlike the whole table" }),
-      make("option", { value: "high", text: rows.real ? "highest for the column" : "most likely 1" }),
-      make("option", { value: "low", text: rows.real ? "lowest for the column" : "most likely 0" }),
-    ])
-  );
+  const select = make("select", { id: "decode-order" }, [
+    make("option", { value: "different", text: "most unlike the whole table" }),
+    make("option", { value: "high", text: rows.real ? "highest for the column" : "most likely 1" }),
+    make("option", { value: "low", text: rows.real ? "lowest for the column" : "most likely 0" }),
+  ]);
   const most = Math.min(MOST_BARS, rows.d);
   const lines = Array.from({ length: most }, () => {
     const name = make("span", { class: "name" });
@@ -98,13 +86,10 @@ function decodedBars(element, rows) {
     const value = make("span", { class: "value" });
     return { line: make("li", {}, [name, bar, value]), name, bar, value };
   });
+  const entries = lines.map(({ line }) => line);
   element.append(
     make("p", { class: "controls" }, [make("label", { for: "decode-order", text: "First" }), select]),
-    make(
-      "ol",
-      { class: rows.real ? "bars decoded-bars numbers" : "bars decoded-bars" },
-      lines.map(({ line }) => line),
-    ),
+    make("ol", { class: rows.real ? "bars decoded-bars numbers" : "bars decoded-bars" }, entries),
     make("p", {
       class: "note",
       text: rows.real
@@ -129,22 +114,10 @@ function decodedBars(element, rows) {
         ? `${shortNumber(means[j])} / ${shortNumber(overall[j])}`
         : `${means[j].toFixed(2)} / ${overall[j].toFixed(2)}`;
       value.title = `${means[j].toFixed(4)} here, ${overall[j].toFixed(4)} over all rows`;
-      setBar(bar, rows.real ? away[j] / 3 : means[j], rows.real ? 0 : overall[j], rows.real);
+      const fresh = rows.real ? barOf(away[j] / 3, true, 0) : barOf(means[j], false, overall[j]);
+      bar.replaceChildren(...fresh.childNodes);
     });
   };
   select.addEventListener("change", () => show(shown));
   return show;
-}
-
-/**
- * Give a bar of `barOf` another length.
- *
- * @param {HTMLElement} bar
- * @param {number} share
- * @param {number} other
- * @param {boolean} fromMiddle
- */
-function setBar(bar, share, other, fromMiddle) {
-  const fresh = barOf(share, fromMiddle, other);
-  bar.replaceChildren(...fresh.childNodes);
 }

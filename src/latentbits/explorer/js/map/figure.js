@@ -1,34 +1,36 @@
 /** The map's two canvases: points below, and above them what changes as the cursor moves. */
-
 import { shortened } from "../page/cells.js";
 import { make, themeColour } from "../page/dom.js";
 import { ARROW_FONT, arrowAt, drawArrows, layOutArrows, strongestColumns } from "./arrows.js";
 import { colouringOf } from "./colours.js";
 import { groundOf, isOn } from "./grounds.js";
-import { drawLines, LABEL_FONT, layOutLines, notForNames } from "./lines.js";
+import { drawLines, LABEL_FONT, layOutLines } from "./lines.js";
 import { ellipseOf } from "./maths.js";
+import { drawName, notForNames } from "./names.js";
 import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
 import { Points } from "./points.js";
 import { View } from "./view.js";
+
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Look, State} from "../page/state.js" */
+/** @import {Arrow} from "./arrows.js" */
+/** @import {Ground} from "./grounds.js" */
+/** @import {DrawnLine} from "./lines.js" */
+/** @import {Place} from "./maths.js" */
 
 const SWIFT = 12; // milliseconds: a slower picture is stretched while it moves, and drawn when it rests
 const REST = 120; // milliseconds without a move
 
 export class MapFigure {
-  /**
-   * @param {HTMLElement} frame
-   * @param {import("../page/cells.js").Rows} rows
-   * @param {import("../page/arrays.js").Arrays} arrays
-   * @param {import("../page/state.js").State} state
-   */
-  constructor(frame, rows, arrays, state) {
+  /** @param {HTMLElement} frame @param {Rows} rows @param {State} state */
+  constructor(frame, rows, state) {
     this.frame = frame;
     this.rows = rows;
     this.state = state;
-    this.ground = groundOf(rows.head, arrays, state.choices.map);
+    this.ground = groundOf(rows, state.choices.map);
     this.view = new View();
-    this.points = this.newPoints();
-    this.outliers = outermost(this.means, undefined, this.ground.rows);
+    this.points = new Points(this.ground.means, this.ground.axes, this.ground.rows);
+    this.outliers = outermost(this.ground.means, undefined, this.ground.rows);
     this.named = true; // whether they have their names beside them
     /** @type {Set<number>} */
     this.hidden = new Set();
@@ -38,30 +40,30 @@ export class MapFigure {
     /** @type {number | null} */
     this.marked = null; // column whose line stands out
     this.crosshair = false; // the place was chosen by keys
-    this.below = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "map-points", "aria-hidden": "true" }));
-    this.above = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "map-over", tabindex: "0" }));
-    this.picture = /** @type {HTMLCanvasElement} */ (make("canvas"));
+    this.below = make("canvas", { class: "map-points", "aria-hidden": "true" });
+    this.above = make("canvas", { class: "map-over", tabindex: "0" });
+    this.picture = make("canvas");
     this.drawn = { x: 0, y: 0, scale: 1 }; // the view that `picture` shows
     this.cost = 0; // milliseconds that it took
     this.stale = true; // whether points have changed since
     this.rest = 0;
     this.due = 0;
     this.dueBelow = false;
-    /** @type {import("./lines.js").DrawnLine[] | null} */
+    /** @type {DrawnLine[] | null} */
     this.lines = null;
     /** @type {ReturnType<typeof strongestColumns> | null} */
     this.strongest = null; // columns, found when arrows are first drawn
-    /** @type {import("./arrows.js").Arrow[] | null} */
+    /** @type {Arrow[] | null} */
     this.arrows = null;
     this.ratio = 1;
-    /** @type {import("../page/state.js").Look | null} */
+    /** @type {Look | null} */
     this.look = null; // what the state knows of the view
     frame.append(this.below, this.above);
     this.fitted = false;
     this.recolour();
     new ResizeObserver(() => this.resize()).observe(frame);
     document.addEventListener("themechange", () => this.recolour());
-    state.on(["map"], ({ map }) => this.standOn(groundOf(rows.head, arrays, map)));
+    state.on(["map"], ({ map }) => this.standOn(groundOf(rows, map)));
     state.on(["colour"], () => {
       this.hidden.clear();
       this.recolour();
@@ -85,34 +87,14 @@ export class MapFigure {
     this.resize();
   }
 
-  get means() {
-    return this.ground.means;
-  }
-
-  get weights() {
-    return this.ground.weights;
-  }
-
-  get bias() {
-    return this.ground.bias;
-  }
-
-  newPoints() {
-    return new Points(this.means, this.ground.axes, this.ground.rows);
-  }
-
-  /**
-   * Another map, all of it.
-   *
-   * @param {import("./grounds.js").Ground} ground
-   */
+  /** Another map, all of it. @param {Ground} ground */
   standOn(ground) {
     this.ground = ground;
-    this.points = this.newPoints();
-    this.outliers = outermost(this.means, undefined, ground.rows);
+    this.points = new Points(this.ground.means, this.ground.axes, this.ground.rows);
+    this.outliers = outermost(this.ground.means, undefined, ground.rows);
     this.strongest = null;
     this.crosshair = false;
-    this.view.fit(this.means, ground.rows);
+    this.view.fit(this.ground.means, ground.rows);
     this.view.goHome();
     this.layOutAgain();
     this.recolour();
@@ -127,7 +109,7 @@ export class MapFigure {
     const zoomed = this.fitted ? this.view.scale / this.view.home.scale : 1;
     Object.assign(this.view, { width, height });
     this.frame.style.setProperty("--shape", `${width} / ${height}`); // on paper the width is another
-    this.view.fit(this.means, this.ground.rows);
+    this.view.fit(this.ground.means, this.ground.rows);
     if (this.fitted) this.view.scale = this.view.home.scale * zoomed;
     else this.view.goHome();
     this.fitted = true;
@@ -172,11 +154,7 @@ export class MapFigure {
     }
   }
 
-  /**
-   * Draw before the next frame.
-   *
-   * @param {boolean} below the points, too
-   */
+  /** Draw before the next frame. @param {boolean} below the points, too */
   request(below) {
     this.dueBelow ||= below;
     if (this.due) return;
@@ -188,11 +166,11 @@ export class MapFigure {
     });
   }
 
-  /** @param {boolean} anew else the last picture is moved and stretched */
-  drawBelow(anew) {
+  /** @param {boolean} again else the last picture is moved and stretched */
+  drawBelow(again) {
     const context = this.below.getContext("2d");
     if (!context || !this.fitted) return;
-    if (anew) {
+    if (again) {
       const start = performance.now();
       this.points.draw(this.picture, this.view, this.ratio);
       this.cost = performance.now() - start;
@@ -216,52 +194,42 @@ export class MapFigure {
     this.arrows = null;
   }
 
-  /**
-   * Columns as arrows, where the reader wants them so.
-   *
-   * @returns {import("./arrows.js").Arrow[]}
-   */
+  /** How wide texts are, in pixels. @param {string} font @returns {(text: string) => number} */
+  widthIn(font) {
+    const context = this.above.getContext("2d");
+    if (context) context.font = font;
+    return (text) => context?.measureText(text).width ?? 0;
+  }
+
+  /** Columns as arrows, where the reader wants them so. @returns {Arrow[]} */
   laidOutArrows() {
     if (this.state.choices.columns !== "arrows") return [];
     if (!this.arrows) {
-      const { rows, weights, bias } = this;
-      this.strongest ??= strongestColumns(weights, bias, rows.real, rows.overall().sds);
-      const context = this.above.getContext("2d");
-      if (context) context.font = ARROW_FONT;
-      const widthOf = (/** @type {string} */ text) => context?.measureText(text).width ?? 0;
-      this.arrows = layOutArrows(this.view, this.strongest, rows.columns, widthOf);
+      const { rows, ground } = this;
+      this.strongest ??= strongestColumns(ground.weights, ground.bias, rows.real, rows.overall().sds);
+      this.arrows = layOutArrows(this.view, this.strongest, rows.columns, this.widthIn(ARROW_FONT));
     }
     return this.arrows;
   }
 
-  /**
-   * @param {number} x pixels
-   * @param {number} y
-   */
+  /** @param {number} x pixels @param {number} y */
   arrowAt(x, y) {
     return arrowAt(this.laidOutArrows(), x, y);
   }
 
-  /** @returns {import("./lines.js").DrawnLine[]} */
+  /** @returns {DrawnLine[]} */
   laidOut() {
     if (!this.lines) {
-      const context = this.above.getContext("2d");
-      if (context) context.font = LABEL_FONT;
-      this.lines = layOutLines(
-        this.view,
-        this.rows.real || this.state.choices.columns === "arrows" ? [] : this.state.choices.lines,
-        this.rows.columns,
-        this.weights,
-        this.bias,
-        (text) => context?.measureText(text).width ?? 0,
-      );
+      const { rows, ground, state } = this;
+      const columns = rows.real || state.choices.columns === "arrows" ? [] : state.choices.lines;
+      const widthOf = this.widthIn(LABEL_FONT);
+      this.lines = layOutLines(this.view, columns, rows.columns, ground.weights, ground.bias, widthOf);
     }
     return this.lines;
   }
 
   /**
    * The names of the rows farthest out, of those that are seen; of rows at one place, one.
-   *
    * @param {(text: string) => number} widthOf a text in NAME_FONT, in pixels
    */
   names(widthOf) {
@@ -289,21 +257,14 @@ export class MapFigure {
     this.drawMarks(context);
   }
 
-  /**
-   * Lines, ellipses, rings: all that lies over the points.
-   *
-   * @param {CanvasRenderingContext2D} context
-   */
+  /** Lines, ellipses, rings: all that lies over the points. @param {CanvasRenderingContext2D} context */
   drawMarks(context) {
     const colours = { ink: themeColour("--ink"), paper: themeColour("--paper"), accent: themeColour("--accent") };
     drawLines(context, this.laidOut(), colours, this.marked);
     drawArrows(context, this.laidOutArrows(), colours, this.marked);
     context.font = NAME_FONT;
-    drawNames(
-      context,
-      this.names((text) => context.measureText(text).width),
-      colours,
-    );
+    const names = this.names((text) => context.measureText(text).width);
+    drawNames(context, names, colours);
     const { place } = this.state.choices;
     const [hovered, picked, other] = ["hovered", "picked", "other"].map((name) =>
       this.onIt(this.state.choices[/** @type {"hovered" | "picked" | "other"} */ (name)]),
@@ -319,10 +280,7 @@ export class MapFigure {
 
   /**
    * One and two standard deviations of what the row says of its place.
-   *
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} row
-   * @param {{ink: string}} colours
+   * @param {CanvasRenderingContext2D} context @param {number} row @param {{ink: string}} colours
    */
   drawEllipses(context, row, colours) {
     const [xx, yy, xy] = [0, 1, 2].map((k) => this.ground.covariances[3 * row + k]);
@@ -343,9 +301,7 @@ export class MapFigure {
   }
 
   /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} row
-   * @param {string} letter
+   * @param {CanvasRenderingContext2D} context @param {number} row @param {string} letter
    * @param {{ink: string, paper: string, accent: string}} colours
    */
   drawRing(context, row, letter, colours) {
@@ -362,20 +318,11 @@ export class MapFigure {
     }
     if (!letter) return;
     context.font = "700 13px system-ui, sans-serif";
-    context.textAlign = "left";
     context.textBaseline = "bottom";
-    context.lineWidth = 4;
-    context.strokeStyle = colours.paper;
-    context.strokeText(letter, x + 7, y - 5);
-    context.fillStyle = colours.accent;
-    context.fillText(letter, x + 7, y - 5);
+    drawName(context, letter, { x: x + 7, y: y - 5, align: "left" }, colours, colours.accent);
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {import("./maths.js").Place} place
-   * @param {{ink: string}} colours
-   */
+  /** @param {CanvasRenderingContext2D} context @param {Place} place @param {{ink: string}} colours */
   drawCross(context, place, colours) {
     const [x, y] = [this.view.across(place.x), this.view.down(place.y)];
     context.strokeStyle = colours.ink;
@@ -388,10 +335,7 @@ export class MapFigure {
     context.stroke();
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {{accent: string}} colours
-   */
+  /** @param {CanvasRenderingContext2D} context @param {{accent: string}} colours */
   drawLasso(context, colours) {
     context.beginPath();
     for (let i = 0; i < this.lasso.length; i += 2) context.lineTo(this.lasso[i], this.lasso[i + 1]);
@@ -409,7 +353,7 @@ export class MapFigure {
 
   /** @param {number} row */
   placeOf(row) {
-    return { x: this.means[2 * row], y: this.means[2 * row + 1] };
+    return { x: this.ground.means[2 * row], y: this.ground.means[2 * row + 1] };
   }
 
   /** @param {number} row */
@@ -418,11 +362,7 @@ export class MapFigure {
     return { x: this.view.across(x), y: this.view.down(y) };
   }
 
-  /**
-   * A row that is on the map, or null.
-   *
-   * @param {number | null} row
-   */
+  /** A row that is on the map, or null. @param {number | null} row */
   onIt(row) {
     return row !== null && isOn(this.ground, row) ? row : null;
   }
@@ -434,9 +374,7 @@ export class MapFigure {
 
   /**
    * The first row that is seen at the place nearest to a pixel, or null; and how many are there.
-   *
-   * @param {number} x
-   * @param {number} y
+   * @param {number} x @param {number} y
    * @param {number} reach pixels
    */
   rowAt(x, y, reach) {

@@ -15,10 +15,7 @@
 const STILL = 5; // pixels: less is a click
 const STEP = 2.5; // pixels between points of a lasso
 
-/**
- * @param {HTMLElement} element
- * @param {Meaning} meaning
- */
+/** @param {HTMLElement} element @param {Meaning} meaning */
 export function listenTo(element, meaning) {
   /** @type {Map<number, {x: number, y: number}>} */
   const down = new Map();

@@ -1,5 +1,9 @@
 /** What the rows are drawn on: the one map of all rows, or one of several, on which some of them are. */
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Choices, State} from "../page/state.js" */
+/** @import {Gaussian} from "../row/posterior.js" */
+
 /**
  * @typedef {object} Ground
  * @property {number | null} number of the map, from 0; null for the map of all rows
@@ -21,26 +25,20 @@ const groundsOfPages = new WeakMap();
 
 /**
  * A map of the page; made once.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {Rows} rows
  * @param {number | null} number from 0; null for the map of all rows
  * @returns {Ground}
  */
-export function groundOf(head, arrays, number) {
-  const known = groundsOfPages.get(head) ?? new Map();
-  groundsOfPages.set(head, known);
-  const ground = known.get(number) ?? (number === null ? ofAllRows(head, arrays) : oneOfSeveral(head, arrays, number));
+export function groundOf(rows, number) {
+  const known = groundsOfPages.get(rows) ?? new Map();
+  groundsOfPages.set(rows, known);
+  const ground = known.get(number) ?? (number === null ? ofAllRows(rows) : oneOfSeveral(rows, number));
   known.set(number, ground);
   return ground;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @returns {Ground}
- */
-function ofAllRows(head, arrays) {
+/** @param {Rows} rows @returns {Ground} */
+function ofAllRows({ head, arrays }) {
   return {
     number: null,
     means: /** @type {Float32Array} */ (arrays["map.means"].data),
@@ -57,14 +55,8 @@ function ofAllRows(head, arrays) {
   };
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {number} number
- * @returns {Ground}
- */
-function oneOfSeveral(head, arrays, number) {
-  const d = head.table.columns.length;
+/** @param {Rows} rows @param {number} number @returns {Ground} */
+function oneOfSeveral({ head, arrays, d }, number) {
   const homes = arrays["maps.home"].data;
   const own = (/** @type {string} */ name, /** @type {number} */ size) =>
     arrays[name]?.data.subarray(number * size, (number + 1) * size) ?? null;
@@ -84,35 +76,20 @@ function oneOfSeveral(head, arrays, number) {
   };
 }
 
-/**
- * Whether a row is on a map.
- *
- * @param {Ground} ground
- * @param {number} row
- */
+/** Whether a row is on a map. @param {Ground} ground @param {number} row */
 export function isOn({ homes, number }, row) {
   return homes === null || homes[row] === number;
 }
 
 /**
- * The map that tells of a row: its own of several, where the reader has stepped into one of these, else that of all rows.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- * @param {number} row
+ * The map that is asked about a row: its own of several, where the reader has stepped into one of these, else that of all rows.
+ * @param {Rows} rows @param {State} state @param {number} row
  */
-export function homeOf(head, arrays, state, row) {
-  return groundOf(head, arrays, state.choices.map === null ? null : arrays["maps.home"].data[row]);
+export function homeOf(rows, state, row) {
+  return groundOf(rows, state.choices.map === null ? null : rows.arrays["maps.home"].data[row]);
 }
 
-/**
- * Where the page says a row is.
- *
- * @param {Ground} ground
- * @param {number} row
- * @returns {import("../row/posterior.js").Gaussian}
- */
+/** Where the page says a row is. @param {Ground} ground @param {number} row @returns {Gaussian} */
 export function startOn(ground, row) {
   return {
     mean: [...ground.means.subarray(2 * row, 2 * row + 2)],
@@ -122,9 +99,7 @@ export function startOn(ground, row) {
 
 /**
  * What changes as the reader steps into a map, or back (null): the place, the lasso and the lines are of the map before.
- *
- * @param {Ground} ground
- * @returns {Partial<import("../page/state.js").Choices>}
+ * @param {Ground} ground @returns {Partial<Choices>}
  */
 export function steppedOnto({ number, lines }) {
   return { map: number, lines, lasso: [], place: null, hovered: null, view: null };

@@ -1,6 +1,9 @@
 /** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
-import { make } from "../page/dom.js";
+import { button, captioned, make, tableHead } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
+
+/** @import {Label, Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
 
 const MOST_COLUMNS = 8;
 const MOST_LEVELS = 6;
@@ -15,10 +18,7 @@ const MOST_LEVELS = 6;
 
 /**
  * Columns by how much a selection differs from the rest, most first.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} selected
- * @returns {Difference[]}
+ * @param {Rows} rows @param {Uint32Array} selected @returns {Difference[]}
  */
 export function differences(rows, selected) {
   const { sds } = rows.overall();
@@ -34,24 +34,17 @@ export function differences(rows, selected) {
   return found.sort((a, b) => Math.abs(b.by) - Math.abs(a.by) || a.column - b.column);
 }
 
-/**
- * @param {HTMLElement} element
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- */
+/** @param {HTMLElement} element @param {any} head @param {Rows} rows @param {State} state */
 export function showSelection(element, head, rows, state) {
   const show = () => {
     const { selected } = state.choices;
     element.replaceChildren();
     if (selected.length === 0) return;
     const found = differences(rows, selected);
-    const clear = make("button", { type: "button", class: "small", text: "clear" });
-    clear.addEventListener("click", () => state.set({ lasso: [] }));
     element.append(
       make("h3", {}, [
         `${selected.length.toLocaleString("en")} of ${rows.n.toLocaleString("en")} rows selected `,
-        clear,
+        button("clear", () => state.set({ lasso: [] })),
       ]),
       ...kindsOf(head, rows, selected),
       ...(head.table.image_shape ? [differenceImages(rows, found, head.table.image_shape)] : []),
@@ -61,13 +54,9 @@ export function showSelection(element, head, rows, state) {
   state.on(["selected"], show);
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} selected
- */
+/** @param {any} head @param {Rows} rows @param {Uint32Array} selected */
 function kindsOf(head, rows, selected) {
-  return head.table.labels.map((/** @type {import("../page/cells.js").Label} */ label, /** @type {number} */ k) => {
+  return head.table.labels.map((/** @type {Label} */ label, /** @type {number} */ k) => {
     const codes = rows.arrays[`labels.${k}`].data;
     if (label.numeric) return make("p", { text: `${label.name}: ${meansOf(codes, selected)}` });
     const counts = new Map();
@@ -86,9 +75,7 @@ function kindsOf(head, rows, selected) {
 
 /**
  * The mean of numbers that are known, of a selection and of the rest, in words.
- *
- * @param {ArrayLike<number>} numbers
- * @param {Uint32Array} selected
+ * @param {ArrayLike<number>} numbers @param {Uint32Array} selected
  */
 export function meansOf(numbers, selected) {
   const chosen = new Set(selected);
@@ -106,10 +93,7 @@ export function meansOf(numbers, selected) {
 
 /**
  * The mean of the selection, of the rest, and what the one has more than the other.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Difference[]} found
- * @param {[number, number]} shape
+ * @param {Rows} rows @param {Difference[]} found @param {[number, number]} shape
  */
 function differenceImages(rows, found, shape) {
   const [inside, outside, by] = [0, 0, 0].map(() => new Float32Array(rows.d).fill(Number.NaN));
@@ -124,17 +108,11 @@ function differenceImages(rows, found, shape) {
     ["the rest", imageOf(outside, shape, { kind, label: "Mean of the other rows" })],
     ["difference", imageOf(by, shape, { kind: "signed", label: "Selected rows less the others" })],
   ]);
-  return make(
-    "div",
-    { class: "three" },
-    figures.map(([name, canvas]) => make("figure", {}, [canvas, make("figcaption", { text: name })])),
-  );
+  const named = figures.map(([name, canvas]) => captioned(canvas, name));
+  return make("div", { class: "three" }, named);
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {Difference[]} found
- */
+/** @param {Rows} rows @param {Difference[]} found */
 function differenceTable(rows, found) {
   if (found.length === 0)
     return make("p", { class: "note", text: "These are all rows: there is no rest to compare with." });
@@ -149,16 +127,9 @@ function differenceTable(rows, found) {
       }),
     ]),
   );
-  const heads = ["Differs most in", rows.real ? "mean" : "ones", "the rest", "by"];
   return make("div", { class: "scroll" }, [
     make("table", { class: "differences" }, [
-      make("thead", {}, [
-        make(
-          "tr",
-          {},
-          heads.map((text) => make("th", { scope: "col", text })),
-        ),
-      ]),
+      tableHead(["Differs most in", rows.real ? "mean" : "ones", "the rest", "by"]),
       make("tbody", {}, lines),
     ]),
   ]);

@@ -1,15 +1,14 @@
 /** What colours mean; a level that is clicked is hidden. */
-
-import { make } from "../page/dom.js";
+import { button, make } from "../page/dom.js";
 import { shortNumber } from "../page/images.js";
 import { rampColour } from "./colours.js";
 
+/** @import {Colouring, Level, Ramp} from "./colours.js" */
+/** @import {MapFigure} from "./figure.js" */
+
 const IN_ORDER = 10; // levels
 
-/**
- * @param {HTMLElement} element
- * @param {import("./figure.js").MapFigure} figure
- */
+/** @param {HTMLElement} element @param {MapFigure} figure */
 export function showLegend(element, figure) {
   const { title, levels, ramp } = figure.colouring;
   element.replaceChildren();
@@ -25,22 +24,16 @@ export function showLegend(element, figure) {
   for (const code of order) list.append(levelButton(levels[code], code, figure, () => showLegend(element, figure)));
   if (levels.length) element.append(list);
   if (figure.hidden.size) {
-    const all = make("button", { type: "button", class: "small", text: "show all" });
-    all.addEventListener("click", () => {
+    const showAll = () => {
       figure.hidden.clear();
       figure.repaint();
       showLegend(element, figure);
-    });
-    element.append(all);
+    };
+    element.append(button("show all", showAll));
   }
 }
 
-/**
- * @param {import("./colours.js").Level} level
- * @param {number} code
- * @param {import("./figure.js").MapFigure} figure
- * @param {() => void} again
- */
+/** @param {Level} level @param {number} code @param {MapFigure} figure @param {() => void} again */
 function levelButton(level, code, figure, again) {
   const swatch = make("span", { class: "swatch" });
   swatch.style.background = level.colour;
@@ -77,29 +70,22 @@ function levelButton(level, code, figure, again) {
   return button;
 }
 
-/** @param {import("./colours.js").Ramp} ramp */
+/** @param {Ramp} ramp */
 function rampLegend(ramp) {
   const bar = make("span", { class: "ramp", "aria-hidden": "true" });
   const stops = Array.from({ length: 9 }, (_, k) => rampColour(k / 8));
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+  const grey = ramp.unknown ? `; not known of ${ramp.unknown.toLocaleString("en")} rows (grey)` : "";
   return make("span", { class: "legend-ramp" }, [
     make("span", { text: shortNumber(ramp.low, 1) }),
     bar,
-    make("span", { text: `${shortNumber(ramp.high, 1)}${ramp.beyond ? " and more" : ""}${greyOnes(ramp.unknown)}` }),
+    make("span", { text: `${shortNumber(ramp.high, 1)}${ramp.beyond ? " and more" : ""}${grey}` }),
   ]);
-}
-
-/** @param {number} unknown rows */
-function greyOnes(unknown) {
-  return unknown ? `; not known of ${unknown.toLocaleString("en")} rows (grey)` : "";
 }
 
 /**
  * Words of the legend, one after the other, as many in a line as fit.
- *
- * @param {import("./colours.js").Colouring} colouring
- * @param {number} width
- * @param {(text: string) => number} widthOf
+ * @param {Colouring} colouring @param {number} width @param {(text: string) => number} widthOf
  */
 export function legendEntries(colouring, width, widthOf) {
   const { title, levels, ramp, colours } = colouring;

@@ -1,9 +1,12 @@
 /** The lines P(bit = 1 | x) = 0.5 on the map: where they run, and where their names stand. */
 import { shortened } from "../page/cells.js";
 import { clippedLine } from "./maths.js";
+import { drawName, notForNames } from "./names.js";
+
+/** @import {Box} from "./names.js" */
+/** @import {View} from "./view.js" */
 
 /**
- * @typedef {{left: number, top: number, right: number, bottom: number}} Box in pixels
  * @typedef {object} DrawnLine
  * @property {number} column
  * @property {number[]} ends x1, y1, x2, y2 in pixels
@@ -17,9 +20,7 @@ const LINE_HEIGHT = 14;
 const PLACES = [0.04, 0.96, 0.08, 0.92, 0.13, 0.87, 0.18, 0.82, 0.24, 0.76, 0.3, 0.7, 0.38, 0.62, 0.5];
 
 /**
- * @param {import("./view.js").View} view
- * @param {number[]} columns
- * @param {string[]} names
+ * @param {View} view @param {number[]} columns @param {string[]} names
  * @param {ArrayLike<number>} weights (2, d)
  * @param {ArrayLike<number>} bias
  * @param {(text: string) => number} widthOf a text, in pixels
@@ -44,27 +45,10 @@ export function layOutLines(view, columns, names, weights, bias, widthOf) {
 }
 
 /**
- * Where no name should stand: on the numbers of the axes and on the buttons.
- *
- * @param {import("./view.js").View} view
- * @returns {Box[]}
- */
-export function notForNames(view) {
-  return [
-    { left: 0, top: view.height - 18, right: view.width, bottom: view.height },
-    { left: 0, top: 0, right: 22, bottom: view.height },
-    { left: view.width - 48, top: 0, right: view.width, bottom: 130 }, // buttons
-  ];
-}
-
-/**
  * Where along its line a name is least in the way: inside the window, over no other name, over few other lines.
- *
  * @param {{ends: number[], towards: number[]}} line
  * @param {number} width of the name
- * @param {import("./view.js").View} view
- * @param {Box[]} taken
- * @param {Array<{ends: number[], towards: number[]}>} all
+ * @param {View} view @param {Box[]} taken @param {Array<{ends: number[], towards: number[]}>} all
  * @returns {DrawnLine["label"]}
  */
 function bestLabel(line, width, view, taken, all) {
@@ -87,9 +71,7 @@ function bestLabel(line, width, view, taken, all) {
 
 /**
  * Whether corners of a box lie on both sides of a line.
- *
- * @param {Box} box
- * @param {{ends: number[], towards: number[]}} line
+ * @param {Box} box @param {{ends: number[], towards: number[]}} line
  */
 function isCrossed({ left, top, right, bottom }, { ends, towards }) {
   const sides = [left, right].flatMap((x) =>
@@ -98,12 +80,7 @@ function isCrossed({ left, top, right, bottom }, { ends, towards }) {
   return sides.includes(true) && sides.includes(false);
 }
 
-/**
- * The area that two boxes share.
- *
- * @param {Box} a
- * @param {Box} b
- */
+/** The area that two boxes share. @param {Box} a @param {Box} b */
 function overlap(a, b) {
   const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
   const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
@@ -112,9 +89,7 @@ function overlap(a, b) {
 
 /**
  * Lines with short strokes on the side where the bit is more likely 1 than 0.
- *
- * @param {CanvasRenderingContext2D} context
- * @param {DrawnLine[]} lines
+ * @param {CanvasRenderingContext2D} context @param {DrawnLine[]} lines
  * @param {{ink: string, paper: string, accent: string}} colours
  * @param {number | null} marked column whose line stands out
  */
@@ -139,25 +114,16 @@ export function drawLines(context, lines, colours, marked) {
   }
   context.globalAlpha = 1;
   for (const line of lines) {
-    context.textAlign = line.label.align;
-    context.strokeStyle = colours.paper;
-    context.lineWidth = 4;
-    context.strokeText(line.text, line.label.x, line.label.y);
-    context.fillStyle = line.column === marked ? colours.accent : colours.ink;
+    drawName(context, line.text, line.label, colours, line.column === marked ? colours.accent : colours.ink);
     context.beginPath();
     context.arc(line.label.dot[0], line.label.dot[1], 3, 0, 2 * Math.PI);
     context.fill();
-    context.fillText(line.text, line.label.x, line.label.y);
   }
 }
 
 export const LABEL_FONT = "600 12px system-ui, sans-serif";
 
-/**
- * Points every 14 pixels along a line.
- *
- * @param {number[]} ends
- */
+/** Points every 14 pixels along a line. @param {number[]} ends */
 export function strokesAlong([x1, y1, x2, y2]) {
   const length = Math.hypot(x2 - x1, y2 - y1);
   const many = Math.floor(length / 14);

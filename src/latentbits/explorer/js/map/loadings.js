@@ -1,9 +1,12 @@
 /** Loadings of the columns on the axes of the map, with their intervals, and what the axes go with as a picture. */
-import { rowsOf } from "../page/cells.js";
-import { make, part } from "../page/dom.js";
+import { button, captioned, make, part, selectOf } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
 import { reachOf } from "./arrows.js";
+
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Strips} from "../page/strips.js" */
 
 const FIRST_LOADINGS = 15;
 const MOST_LOADINGS = 200;
@@ -11,14 +14,11 @@ const TIMES = 1.96; // standard errors on either side of an interval that holds 
 
 /** @typedef {{column: number, weights: number[], errors: number[] | null}} Loading */
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- */
-export function showLoadings(head, arrays) {
+/** @param {Rows} rows */
+export function showLoadings(rows) {
+  const { head, arrays } = rows;
   const place = part("loadings");
   if (!place || !head.map) return;
-  const rows = rowsOf(head, arrays);
   const all = loadingsOf(arrays, rows.d);
   place.append(make("h3", { text: "Loadings" }), make("p", { class: "about", text: aboutLoadings(head, rows) }));
   if (head.table.image_shape) place.append(loadingImages(all, head.table.image_shape));
@@ -26,11 +26,7 @@ export function showLoadings(head, arrays) {
   if (head.map.meanings.length) part("meanings-picture")?.append(meaningsFigure(head));
 }
 
-/**
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {number} d
- * @returns {Loading[]} one a column
- */
+/** @param {Arrays} arrays @param {number} d @returns {Loading[]} one a column */
 export function loadingsOf(arrays, d) {
   const [weights, errors] = [arrays["map.weights"].data, arrays["map.errors"]?.data];
   return Array.from({ length: d }, (_, column) => ({
@@ -40,10 +36,7 @@ export function loadingsOf(arrays, d) {
   }));
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {any} head @param {Rows} rows */
 function aboutLoadings(head, rows) {
   const what = rows.real
     ? "How much the mean of a column grows with one unit of a trait."
@@ -55,32 +48,22 @@ function aboutLoadings(head, rows) {
   return `${what} Whiskers are 95 % intervals, ${sure}: where they hold 0 (grey), the column need not change along the axis.`;
 }
 
-/**
- * @param {number} value
- * @param {number | undefined} error
- */
+/** @param {number} value @param {number | undefined} error */
 export function intervalOf(value, error) {
   return error !== undefined && Number.isFinite(error)
     ? { low: value - TIMES * error, high: value + TIMES * error }
     : {};
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
- * @param {Loading[]} all
- */
+/** @param {any} head @param {Arrays} arrays @param {Rows} rows @param {Loading[]} all */
 function loadingStrips(head, arrays, rows, all) {
   const orders = loadingOrders(arrays, rows);
-  const select = /** @type {HTMLSelectElement} */ (
-    make(
-      "select",
-      { id: "loading-order" },
-      orders.map(([text]) => make("option", { text })),
-    )
-  );
-  const more = make("button", { type: "button", class: "small" });
+  const texts = orders.map(([text]) => /** @type {[string, string]} */ ([text, text]));
+  const select = selectOf(texts, () => draw(), { id: "loading-order" });
+  const more = button("", () => {
+    open = !open;
+    draw();
+  });
   const figure = make("div");
   let open = false;
   const draw = () => {
@@ -90,11 +73,6 @@ function loadingStrips(head, arrays, rows, all) {
     figure.replaceChildren(stripFigure(stripsOf(head, rows, shown, sorted)));
     more.textContent = open ? `first ${FIRST_LOADINGS}` : `show ${Math.min(all.length, MOST_LOADINGS)}`;
   };
-  select.addEventListener("change", draw);
-  more.addEventListener("click", () => {
-    open = !open;
-    draw();
-  });
   draw();
   return make("div", {}, [
     make("p", { class: "controls" }, [
@@ -107,8 +85,7 @@ function loadingStrips(head, arrays, rows, all) {
 }
 
 /**
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
+ * @param {Arrays} arrays @param {Rows} rows
  * @returns {Array<[string, (column: number) => number]>} what comes first, and by how much
  */
 function loadingOrders(arrays, rows) {
@@ -124,13 +101,7 @@ function loadingOrders(arrays, rows) {
   ];
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {Loading[]} shown
- * @param {Loading[]} all
- * @returns {import("../page/strips.js").Strips}
- */
+/** @param {any} head @param {Rows} rows @param {Loading[]} shown @param {Loading[]} all @returns {Strips} */
 function stripsOf(head, rows, shown, all) {
   const panels = [0, 1].map((k) => ({
     title: `trait ${k + 1}`,
@@ -169,9 +140,7 @@ function stripsOf(head, rows, shown, all) {
 
 /**
  * Of images: the loadings as pictures, and beside them those whose interval does not hold 0.
- *
- * @param {Loading[]} all
- * @param {[number, number]} shape
+ * @param {Loading[]} all @param {[number, number]} shape
  */
 function loadingImages(all, shape) {
   const figures = [0, 1].flatMap((k) => {
@@ -183,17 +152,13 @@ function loadingImages(all, shape) {
     if (all[0]?.errors) pictures.push([`trait ${k + 1}, where it is sure`, sure]);
     return pictures.map(([text, values]) => {
       const canvas = imageOf(values, shape, { kind: "signed", label: `Loadings on ${text}` });
-      return make("figure", {}, [canvas, make("figcaption", { text })]);
+      return captioned(canvas, text);
     });
   });
   return make("div", { class: "loading-images" }, figures);
 }
 
-/**
- * What the axes go with, as a picture for print.
- *
- * @param {any} head
- */
+/** What the axes go with, as a picture for print. @param {any} head */
 function meaningsFigure(head) {
   /** @type {Array<{axis: number, label: string, strength: number, measure: string}>} */
   const all = head.map.meanings;

@@ -1,5 +1,4 @@
 /** The map of rows: pan, zoom, colours, lines, lasso, and a row picked by mouse, finger or key. */
-import { rowsOf } from "../page/cells.js";
 import { make, part, say } from "../page/dom.js";
 import { arrowWords } from "./arrows.js";
 import { MapFigure } from "./figure.js";
@@ -10,6 +9,11 @@ import { colourControl, columnControl, columnNames } from "./mapcontrols.js";
 import { mapDownloads } from "./mapfiles.js";
 import { fewerCorners, pointsInside } from "./maths.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Arrow} from "./arrows.js" */
+/** @import {Place} from "./maths.js" */
+
 const REACH = 24; // pixels to the nearest point that counts as under the cursor
 const NEAR_EDGE = 12; // pixels
 const LASSO_STEP = 2; // pixels that a lasso's corners may be off what was drawn
@@ -19,22 +23,18 @@ const KEYS =
   "Escape lets all go.";
 const KEY_BACK = " Backspace leaves one of several maps.";
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showMap(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showMap(rows, state) {
+  const { head } = rows;
   const element = part("map");
   if (!element || !head.map) return;
-  const rows = rowsOf(head, arrays);
   state.set({ colour: firstColour(head) });
   const frame = make("div", { class: "map-frame" });
   const legend = make("div", { class: "legend" });
   const names = columnNames(rows.columns);
   const tools = make("div", { class: "controls map-tools" }, [colourControl(head, rows, state, names.id)]);
   element.append(names, tools, frame, legend);
-  const figure = new MapFigure(frame, rows, arrays, state);
+  const figure = new MapFigure(frame, rows, state);
   const map = new MapControl(figure, state, frame);
   tools.append(map.modes());
   frame.append(map.zoomButtons(), map.tip);
@@ -72,11 +72,7 @@ function firstColour(head) {
   return `bit:${head.map.lines[0]}`;
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {MapFigure} figure
- * @param {"lines" | "arrows"} columns
- */
+/** @param {Rows} rows @param {MapFigure} figure @param {"lines" | "arrows"} columns */
 function aboutMap(rows, figure, columns) {
   const { number, rows: own } = figure.ground;
   const said = ["Each point is a row, placed by its two latent traits: rows near each other are alike."];
@@ -102,10 +98,7 @@ function aboutMap(rows, figure, columns) {
   return said.join(" ");
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {MapFigure} figure
- */
+/** @param {Rows} rows @param {MapFigure} figure */
 function nameOfMap(rows, { ground }) {
   const many = (ground.rows ? ground.rows.length : rows.n).toLocaleString("en");
   return ground.number === null ? `Map of ${many} rows` : `Map ${ground.number + 1}, of ${many} rows`;
@@ -113,11 +106,7 @@ function nameOfMap(rows, { ground }) {
 
 /** What the reader does on the map, and what comes of it. */
 class MapControl {
-  /**
-   * @param {MapFigure} figure
-   * @param {import("../page/state.js").State} state
-   * @param {HTMLElement} frame
-   */
+  /** @param {MapFigure} figure @param {State} state @param {HTMLElement} frame */
   constructor(figure, state, frame) {
     this.figure = figure;
     this.state = state;
@@ -148,7 +137,7 @@ class MapControl {
     state.on(["hovered", "picked", "other"], () => this.showTip());
     state.on(["picked"], ({ picked }) => picked !== null && this.bringIn(picked));
     state.on(["lasso"], ({ lasso }) => {
-      const inside = lasso.length ? pointsInside(figure.means, lasso, (row) => figure.isSeen(row)) : [];
+      const inside = lasso.length ? pointsInside(figure.ground.means, lasso, (row) => figure.isSeen(row)) : [];
       state.set({ selected: Uint32Array.from(inside) });
     });
     state.on(["map"], () => {
@@ -156,7 +145,7 @@ class MapControl {
       this.point(null);
       this.showTip();
     });
-    /** @type {import("./arrows.js").Arrow | null} */
+    /** @type {Arrow | null} */
     this.arrow = null; // under the cursor
   }
 
@@ -168,10 +157,7 @@ class MapControl {
     this.showTip();
   }
 
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
+  /** @param {number} x @param {number} y */
   hover(x, y) {
     this.cursor = { x, y };
     if (this.due) return;
@@ -187,7 +173,7 @@ class MapControl {
     });
   }
 
-  /** @param {import("./arrows.js").Arrow | null} arrow under the cursor */
+  /** @param {Arrow | null} arrow under the cursor */
   point(arrow) {
     if (arrow?.column === this.arrow?.column) return;
     this.arrow = arrow;
@@ -202,21 +188,14 @@ class MapControl {
     this.state.set({ hovered: null });
   }
 
-  /**
-   * @param {number} x
-   * @param {number} y
-   * @param {boolean} second
-   */
+  /** @param {number} x @param {number} y @param {boolean} second */
   pickAt(x, y, second) {
     const { row } = this.figure.rowAt(x, y, REACH);
     this.state.set({ hovered: row, place: this.figure.view.place(x, y) });
     if (row !== null) this.pick(row, second || this.mode === "second");
   }
 
-  /**
-   * @param {number} row
-   * @param {boolean} second
-   */
+  /** @param {number} row @param {boolean} second */
   pick(row, second) {
     this.state.set(second ? { other: row } : { picked: row });
     say(`${second ? "Second row" : "Picked"}: ${this.inWords(row)}`);
@@ -229,10 +208,7 @@ class MapControl {
     return [rows.name(row), ...rows.labels(row).map(([name, level]) => `${name} ${level}`)].join(", ");
   }
 
-  /**
-   * @param {number[]} points pixels
-   * @param {boolean} done
-   */
+  /** @param {number[]} points pixels @param {boolean} done */
   lasso(points, done) {
     const { figure } = this;
     figure.lasso = done ? [] : points;
@@ -250,7 +226,6 @@ class MapControl {
 
   /**
    * Corners are rounded to about a pixel first: the link that holds them selects the same rows.
-   *
    * @param {number[]} polygon places of the map, x and y by turns
    */
   select(polygon) {
@@ -266,10 +241,7 @@ class MapControl {
     this.select(corners);
   }
 
-  /**
-   * @param {string} key
-   * @param {boolean} shift
-   */
+  /** @param {string} key @param {boolean} shift */
   key(key, shift) {
     const { figure, state } = this;
     const step = shift ? 120 : 40;
@@ -291,11 +263,7 @@ class MapControl {
     return true;
   }
 
-  /**
-   * The place looked at is then the middle of the window.
-   *
-   * @param {() => void} move of the view
-   */
+  /** The place looked at is then the middle of the window. @param {() => void} move of the view */
   byKeys(move) {
     this.change(move);
     this.figure.crosshair = true;
@@ -324,11 +292,7 @@ class MapControl {
     say(this.inWords(row));
   }
 
-  /**
-   * Where a row is outside the window, or at its edge, the map moves to it.
-   *
-   * @param {number} row
-   */
+  /** Where a row is outside the window, or at its edge, the map moves to it. @param {number} row */
   bringIn(row) {
     const { figure } = this;
     if (figure.onIt(row) === null) return;
@@ -339,9 +303,9 @@ class MapControl {
     figure.moved();
   }
 
-  /** @param {import("./maths.js").Place} from */
+  /** @param {Place} from */
   byDistance(from) {
-    const { means } = this.figure;
+    const { means } = this.figure.ground;
     const away = Float64Array.from({ length: means.length / 2 }, (_, i) =>
       Math.hypot(means[2 * i] - from.x, means[2 * i + 1] - from.y),
     );
@@ -404,7 +368,8 @@ class MapControl {
     const hovered = figure.onIt(this.state.choices.hovered);
     this.tip.hidden = hovered === null && !arrow;
     if (arrow) {
-      this.tipAt(arrow.to[0], arrow.to[1], arrowWords(arrow, figure.rows, figure.weights, figure.bias));
+      const { weights, bias } = figure.ground;
+      this.tipAt(arrow.to[0], arrow.to[1], arrowWords(arrow, figure.rows, weights, bias));
       return;
     }
     if (hovered === null) return;
@@ -413,11 +378,7 @@ class MapControl {
     this.tipAt(x, y, [this.inWords(hovered), ...(many > 1 ? [`${many} rows are here`] : [])]);
   }
 
-  /**
-   * @param {number} x pixels
-   * @param {number} y
-   * @param {string[]} lines
-   */
+  /** @param {number} x pixels @param {number} y @param {string[]} lines */
   tipAt(x, y, lines) {
     const { figure } = this;
     this.tip.replaceChildren(...lines.map((text) => make("div", { text })));

@@ -1,26 +1,17 @@
 /** What stands around the map: by what it is coloured, and how columns are drawn on it. */
 import { shortened } from "../page/cells.js";
 import { make, say } from "../page/dom.js";
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {MapFigure} from "./figure.js" */
 
-/**
- * Names that inputs offer.
- *
- * @param {string[]} columns
- */
+/** Names that inputs offer. @param {string[]} columns */
 export function columnNames(columns) {
-  return make(
-    "datalist",
-    { id: "column-names" },
-    columns.map((value) => make("option", { value })),
-  );
+  const options = columns.map((value) => make("option", { value }));
+  return make("datalist", { id: "column-names" }, options);
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- * @param {string} names id of the list of columns
- */
+/** @param {any} head @param {Rows} rows @param {State} state @param {string} names id of the list of columns */
 export function colourControl(head, rows, state, names) {
   /** @type {string[][]} */
   const options = head.table.labels.map((/** @type {{name: string}} */ label, /** @type {number} */ i) => [
@@ -28,13 +19,8 @@ export function colourControl(head, rows, state, names) {
     label.name,
   ]);
   options.push(["cost", "surprise"], ["column", "a column …"], ["none", "nothing"]);
-  const select = /** @type {HTMLSelectElement} */ (
-    make(
-      "select",
-      { id: "colour-by" },
-      options.map(([value, text]) => make("option", { value, text: shortened(text, 40) })),
-    )
-  );
+  const entries = options.map(([value, text]) => make("option", { value, text: shortened(text, 40) }));
+  const select = make("select", { id: "colour-by" }, entries);
   const input = columnInput(rows, names, "Column that colours the map", (column) =>
     state.set({ colour: `bit:${column}` }),
   );
@@ -60,22 +46,18 @@ export function colourControl(head, rows, state, names) {
 
 /**
  * An input that takes the name of a column; what begins so will do.
- *
- * @param {import("../page/cells.js").Rows} rows
+ * @param {Rows} rows
  * @param {string} names id of the list of columns
- * @param {string} label
- * @param {(column: number) => void} take
+ * @param {string} label @param {(column: number) => void} take
  */
 function columnInput(rows, names, label, take) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      list: names,
-      "aria-label": label,
-      placeholder: "name of a column",
-      autocomplete: "off",
-    })
-  );
+  const input = make("input", {
+    type: "search",
+    list: names,
+    "aria-label": label,
+    placeholder: "name of a column",
+    autocomplete: "off",
+  });
   const read = (/** @type {boolean} */ whole) => {
     const text = input.value.trim();
     let column = rows.columnOf.get(text) ?? -1;
@@ -95,19 +77,14 @@ function columnInput(rows, names, label, take) {
 
 /**
  * Columns as lines, or as arrows.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- * @param {import("./figure.js").MapFigure} figure
+ * @param {Rows} rows @param {State} state @param {MapFigure} figure
  * @param {string} names id of the list of columns
  */
 export function columnControl(rows, state, figure, names) {
-  const select = /** @type {HTMLSelectElement} */ (
-    make("select", { id: "columns-as" }, [
-      make("option", { value: "lines", text: rows.real ? "nothing" : "lines P = ½" }),
-      make("option", { value: "arrows", text: "arrows" }),
-    ])
-  );
+  const select = make("select", { id: "columns-as" }, [
+    make("option", { value: "lines", text: rows.real ? "nothing" : "lines P = ½" }),
+    make("option", { value: "arrows", text: "arrows" }),
+  ]);
   const lines = rows.real ? make("span") : lineControl(rows, state, figure, names);
   const note = make("span", { class: "note", text: "those that change most, where their names have room" });
   const show = () => {
@@ -129,10 +106,7 @@ export function columnControl(rows, state, figure, names) {
 
 /**
  * Lines P(bit = 1 | x) = 0.5: chips that can be taken away, and an input that adds one.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- * @param {import("./figure.js").MapFigure} figure
+ * @param {Rows} rows @param {State} state @param {MapFigure} figure
  * @param {string} names id of the list of columns
  */
 function lineControl(rows, state, figure, names) {

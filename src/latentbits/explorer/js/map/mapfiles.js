@@ -6,6 +6,11 @@ import { startOn } from "./grounds.js";
 import { legendEntries } from "./legend.js";
 import { mapSvg } from "./mapsvg.js";
 
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {MapFigure} from "./figure.js" */
+/** @import {Ground} from "./grounds.js" */
+
 /** @typedef {Array<Array<string | number | null>>} CsvRows */
 
 const LEGEND_FONT = "13px system-ui, sans-serif";
@@ -13,12 +18,7 @@ const MOST_IN_SVG = 5000; // points
 const COMPLETIONS = "CSV of completions";
 const SLICE = 30; // milliseconds of work before the page may draw
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("./figure.js").MapFigure} figure
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Rows} rows @param {MapFigure} figure @param {State} state */
 export function mapDownloads(head, rows, figure, state) {
   const name = (/** @type {string} */ what, /** @type {string} */ end) =>
     fileName(head.table.source, figure.ground.number === null ? what : `${what}-${figure.ground.number + 1}`, end);
@@ -56,13 +56,9 @@ export function mapDownloads(head, rows, figure, state) {
 
 /**
  * One line a row: where it is, how sure that is, how surprising it is; of several maps also which, and how probably.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} chosen
- * @param {import("./grounds.js").Ground} ground
- * @returns {CsvRows}
+ * @param {Rows} rows @param {Uint32Array} chosen @param {Ground} ground @returns {CsvRows}
  */
-export function positions(rows, chosen, ground) {
+function positions(rows, chosen, ground) {
   const names = rows.table.labels.map((/** @type {{name: string}} */ label) => label.name);
   /** @type {CsvRows} */
   const lines = [["row", "name", ...names, "trait 1", "trait 2", "sd 1", "sd 2", "surprise in bits"]];
@@ -77,21 +73,14 @@ export function positions(rows, chosen, ground) {
   return lines;
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {number} i
- */
+/** @param {Rows} rows @param {number} i */
 function whoIs(rows, i) {
   return [rows.number(i), rows.table.row_names?.[i] ?? "", ...rows.labels(i).map(([, level]) => level)];
 }
 
 /**
  * Rows with something missing, their holes filled.  There may be many: the page stays awake meanwhile.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} chosen
- * @param {import("./grounds.js").Ground} ground
- * @returns {Promise<CsvRows>}
+ * @param {Rows} rows @param {Uint32Array} chosen @param {Ground} ground @returns {Promise<CsvRows>}
  */
 async function completions(rows, chosen, ground) {
   const names = rows.table.labels.map((/** @type {{name: string}} */ label) => label.name);
@@ -110,28 +99,20 @@ async function completions(rows, chosen, ground) {
   return lines;
 }
 
-/**
- * Seven digits are what single precision holds.
- *
- * @param {number} value
- */
+/** Seven digits are what single precision holds. @param {number} value */
 function rounded(value) {
   return Number(value.toPrecision(7));
 }
 
-/**
- * The map as it is seen, with its legend below, at least two pixels to one.
- *
- * @param {import("./figure.js").MapFigure} figure
- */
+/** The map as it is seen, with its legend below, at least two pixels to one. @param {MapFigure} figure */
 function mapPicture(figure) {
   const { view } = figure;
   const ratio = Math.max(2, figure.ratio);
-  const points = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const points = make("canvas");
   points.width = view.width * ratio;
   points.height = view.height * ratio;
   figure.points.draw(points, view, ratio);
-  const whole = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const whole = make("canvas");
   const context = whole.getContext("2d");
   if (!context) return points;
   const entries = legendEntries(figure.colouring, view.width, (text) => {

@@ -1,11 +1,17 @@
 /** The map of maps: each of several as a bubble with its rows in it, what its rows are like, and the way in and back. */
-import { rowsOf, shortened } from "../page/cells.js";
+import { shortened } from "../page/cells.js";
 import { make, part, say, themeColour } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 import { layOutBubbles } from "./bubbles.js";
 import { colouringOf } from "./colours.js";
 import { groundOf, steppedOnto } from "./grounds.js";
 import { differences } from "./lasso.js";
+
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Colouring} from "./colours.js" */
+/** @import {Ground} from "./grounds.js" */
+/** @import {Difference} from "./lasso.js" */
 
 const MOST_DOTS = 1500; // in a bubble
 const MOST_TOLD = 3; // columns of a map, more and less each
@@ -14,19 +20,15 @@ const MEAN_PICTURE = 84; // pixels
 const MAPS_HIGH = { wide: 330, narrow: 300 }; // pixels
 const NARROW_MAPS = 520;
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showMaps(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showMaps(rows, state) {
+  const { head, arrays } = rows;
   const element = part("maps");
   if (!element || !head.maps) return;
-  const rows = rowsOf(head, arrays);
-  /** @type {import("./grounds.js").Ground[]} */
-  const grounds = head.maps.shares.map((/** @type {number} */ _, /** @type {number} */ m) => groundOf(head, arrays, m));
+  /** @type {Ground[]} */
+  const grounds = head.maps.shares.map((/** @type {number} */ _, /** @type {number} */ m) => groundOf(rows, m));
   const step = (/** @type {number | null} */ number) => {
-    state.set(steppedOnto(groundOf(head, arrays, number)));
+    state.set(steppedOnto(groundOf(rows, number)));
     say(number === null ? "All rows on one map" : `Map ${number + 1} of ${grounds.length}`);
   };
   const into = (/** @type {number} */ number) => {
@@ -36,11 +38,8 @@ export function showMaps(head, arrays, state) {
   };
   const bubbles = grounds.map((ground) => bubbleOf(head, ground, into));
   const cards = grounds.map((ground) => cardOf(head, rows, ground, into));
-  const frame = make(
-    "div",
-    { class: "maps-frame" },
-    bubbles.map(({ button }) => button),
-  );
+  const steps = bubbles.map(({ button }) => button);
+  const frame = make("div", { class: "maps-frame" }, steps);
   const back = make("button", { type: "button", id: "all-rows", text: "← Back to the map of maps" });
   const where = make("p", { class: "maps-way", role: "status" });
   back.addEventListener("click", () => {
@@ -98,10 +97,7 @@ export function showMaps(head, arrays, state) {
   mark();
 }
 
-/**
- * @param {number | null} map
- * @param {number} many
- */
+/** @param {number | null} map @param {number} many */
 function whereText(map, many) {
   if (map === null)
     return "Below: all rows on one map, which is a model of its own. Click a bubble to step into its map.";
@@ -116,14 +112,10 @@ function percentOf(share) {
   return share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;
 }
 
-/**
- * @param {any} head
- * @param {import("./grounds.js").Ground} ground
- * @param {(number: number) => void} into
- */
+/** @param {any} head @param {Ground} ground @param {(number: number) => void} into */
 function bubbleOf(head, ground, into) {
   const number = ground.number ?? 0;
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "bubble-rows", "aria-hidden": "true" }));
+  const canvas = make("canvas", { class: "bubble-rows", "aria-hidden": "true" });
   const share = percentOf(head.maps.shares[number]);
   const button = make(
     "button",
@@ -146,11 +138,7 @@ function bubbleOf(head, ground, into) {
 
 /**
  * Its rows as dots, all of the map within the bubble.
- *
- * @param {HTMLCanvasElement} canvas
- * @param {import("./grounds.js").Ground} ground
- * @param {import("./colours.js").Colouring} colouring
- * @param {Set<number>} hidden
+ * @param {HTMLCanvasElement} canvas @param {Ground} ground @param {Colouring} colouring @param {Set<number>} hidden
  */
 function drawMiniature(canvas, ground, { codes, colours, levels }, hidden) {
   const context = canvas.getContext("2d");
@@ -182,9 +170,7 @@ function drawMiniature(canvas, ground, { codes, colours, levels }, hidden) {
 
 /**
  * The middle of some rows, and how far from it the farthest is.
- *
- * @param {ArrayLike<number>} means
- * @param {Uint32Array} rows
+ * @param {ArrayLike<number>} means @param {Uint32Array} rows
  */
 export function extentOn(means, rows) {
   const sums = [0, 0];
@@ -196,11 +182,7 @@ export function extentOn(means, rows) {
 
 /**
  * What the rows of a map are like, beside all others.
- *
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("./grounds.js").Ground} ground
- * @param {(number: number) => void} into
+ * @param {any} head @param {Rows} rows @param {Ground} ground @param {(number: number) => void} into
  */
 function cardOf(head, rows, ground, into) {
   const number = ground.number ?? 0;
@@ -216,12 +198,7 @@ function cardOf(head, rows, ground, into) {
   return card;
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("./lasso.js").Difference[]} found
- * @param {[number, number]} shape
- * @param {number} number
- */
+/** @param {Rows} rows @param {Difference[]} found @param {[number, number]} shape @param {number} number */
 function meanImage(rows, found, shape, number) {
   const inside = new Float32Array(rows.d).fill(Number.NaN);
   for (const one of found) inside[one.column] = one.inside;
@@ -233,9 +210,7 @@ function meanImage(rows, found, shape, number) {
 
 /**
  * Columns that the rows of a map have more and less of than the others, in words.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("./lasso.js").Difference[]} found
+ * @param {Rows} rows @param {Difference[]} found
  */
 function toldOf(rows, found) {
   const shown = (/** @type {number} */ value) => (rows.real ? shortNumber(value) : `${Math.round(100 * value)}\u00a0%`);

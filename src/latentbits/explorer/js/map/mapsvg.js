@@ -1,33 +1,31 @@
 /** The map as a drawing of shapes, for papers: each place a circle, or slices of one. */
-import { makeSvg, themeColour } from "../page/dom.js";
+import { fileSvg, makeSvg, themeColour } from "../page/dom.js";
 import { arrowHead } from "./arrows.js";
 import { legendEntries } from "./legend.js";
 import { strokesAlong } from "./lines.js";
 import { roundTicks } from "./maths.js";
+import { svgName, tidy } from "./names.js";
 import { titleOf } from "./points.js";
+/** @import {Arrow} from "./arrows.js" */
+/** @import {MapFigure} from "./figure.js" */
+/** @import {DrawnLine} from "./lines.js" */
+/** @import {View} from "./view.js" */
 
-/**
- * @param {import("./figure.js").MapFigure} figure
- * @returns {string} the text of the file
- */
+/** @param {MapFigure} figure @returns {string} the text of the file */
 export function mapSvg(figure) {
   const { view, colouring } = figure;
   const entries = legendEntries(colouring, view.width, (text) => 7 * text.length);
   const [width, height] = [view.width, view.height + entries.height + 10];
-  const svg = makeSvg("svg", {
-    xmlns: "http://www.w3.org/2000/svg",
-    width,
-    height,
-    viewBox: `0 0 ${width} ${height}`,
-    "font-family": "system-ui, sans-serif",
-    "font-size": 12,
-    fill: themeColour("--ink"),
-  });
-  svg.append(makeSvg("rect", { width, height, fill: themeColour("--paper") }), svgGround(view, figure.points.axes));
+  const svg = fileSvg(width, height, 12);
+  svg.append(svgGround(view, figure.points.axes));
   const inside = makeSvg("svg", { width: view.width, height: view.height });
   const names = figure.names((text) => 6.2 * text.length);
   const columns = [...figure.laidOut().map(svgLine), ...figure.laidOutArrows().map(svgArrow)];
-  inside.append(svgDots(figure), ...columns, ...names.map(svgName));
+  inside.append(
+    svgDots(figure),
+    ...columns,
+    ...names.map((name) => svgName(name.text, name, { "font-size": 11, "stroke-width": 3 })),
+  );
   svg.append(inside);
   for (const { x, y, text, colour } of entries.items) {
     if (colour) svg.append(makeSvg("circle", { cx: x, cy: view.height + y, r: 5, fill: colour }));
@@ -36,10 +34,7 @@ export function mapSvg(figure) {
   return new XMLSerializer().serializeToString(svg);
 }
 
-/**
- * @param {import("./view.js").View} view
- * @param {[string, string]} axes
- */
+/** @param {View} view @param {[string, string]} axes */
 function svgGround(view, axes) {
   const titles = axes.map(titleOf);
   const w = view.window();
@@ -68,7 +63,7 @@ function svgGround(view, axes) {
   return group;
 }
 
-/** @param {import("./figure.js").MapFigure} figure */
+/** @param {MapFigure} figure */
 function svgDots({ points, view }) {
   const group = makeSvg("g", { stroke: themeColour("--paper"), "stroke-width": 0.7 });
   const radii = points.radii(view);
@@ -91,10 +86,7 @@ function svgDots({ points, view }) {
 
 /**
  * A slice of a cake, clockwise from the top.
- *
- * @param {number} x
- * @param {number} y
- * @param {number} r
+ * @param {number} x @param {number} y @param {number} r
  * @param {number} from turns
  * @param {number} to
  */
@@ -104,7 +96,7 @@ function slice(x, y, r, from, to) {
   return `M ${x} ${y} L ${at(from)} A ${r} ${r} 0 ${to - from > 0.5 ? 1 : 0} 1 ${at(to)} Z`;
 }
 
-/** @param {import("./lines.js").DrawnLine} line */
+/** @param {DrawnLine} line */
 function svgLine({ ends, towards, text, label }) {
   const [x1, y1, x2, y2] = ends.map(tidy);
   const strokes = strokesAlong(ends).map(
@@ -118,11 +110,11 @@ function svgLine({ ends, towards, text, label }) {
       "stroke-opacity": 0.6,
     }),
     makeSvg("circle", { cx: tidy(label.dot[0]), cy: tidy(label.dot[1]), r: 3 }),
-    svgColumnName(text, label),
+    svgName(text, label, { "font-weight": 600 }),
   ]);
 }
 
-/** @param {import("./arrows.js").Arrow} arrow */
+/** @param {Arrow} arrow */
 function svgArrow(arrow) {
   const { from, text, label } = arrow;
   const [left, tip, right] = arrowHead(arrow).map((place) => place.map(tidy).join(" "));
@@ -131,47 +123,6 @@ function svgArrow(arrow) {
   return makeSvg("g", { class: "arrow" }, [
     makeSvg("path", { d, ...look, stroke: themeColour("--paper"), "stroke-width": 4 }),
     makeSvg("path", { d, ...look, stroke: themeColour("--ink"), "stroke-width": 1.5 }),
-    svgColumnName(text, label),
+    svgName(text, label, { "font-weight": 600 }),
   ]);
-}
-
-/**
- * @param {string} text
- * @param {{x: number, y: number, align: CanvasTextAlign}} label
- */
-function svgColumnName(text, label) {
-  return makeSvg("text", {
-    x: tidy(label.x),
-    y: tidy(label.y + 4),
-    "text-anchor": anchorOf(label.align),
-    "font-weight": 600,
-    stroke: themeColour("--paper"),
-    "stroke-width": 4,
-    "paint-order": "stroke",
-    text,
-  });
-}
-
-/** @param {CanvasTextAlign} align */
-function anchorOf(align) {
-  return { left: "start", right: "end", center: "middle" }[String(align)] ?? "middle";
-}
-
-/** @param {import("./outliers.js").Named} name */
-function svgName({ x, y, align, text }) {
-  return makeSvg("text", {
-    x: tidy(x),
-    y: tidy(y + 4),
-    "text-anchor": anchorOf(align),
-    "font-size": 11,
-    stroke: themeColour("--paper"),
-    "stroke-width": 3,
-    "paint-order": "stroke",
-    text,
-  });
-}
-
-/** @param {number} value */
-function tidy(value) {
-  return Math.round(value * 100) / 100;
 }

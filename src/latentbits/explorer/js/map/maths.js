@@ -10,12 +10,9 @@ export function sigmoid(a) {
 
 /**
  * What the model expects of each column at a place: P(bit = 1 | x), or the mean of a real column.
- *
  * @param {ArrayLike<number>} weights (2, d), rows one after the other
  * @param {ArrayLike<number>} bias (d)
- * @param {Place} place
- * @param {boolean} real
- * @returns {Float64Array}
+ * @param {Place} place @param {boolean} real @returns {Float64Array}
  */
 export function decodeAt(weights, bias, place, real) {
   const d = bias.length;
@@ -29,9 +26,7 @@ export function decodeAt(weights, bias, place, real) {
 
 /**
  * Half axes of the ellipse of one standard deviation, the longer first, and how far it is turned.
- *
- * @param {number} xx
- * @param {number} yy
+ * @param {number} xx @param {number} yy
  * @param {number} xy covariance
  */
 export function ellipseOf(xx, yy, xy) {
@@ -46,9 +41,7 @@ export function ellipseOf(xx, yy, xy) {
 
 /**
  * Whether a point is inside a polygon, by the number of edges to its right; a point on an edge may be either.
- *
- * @param {number} x
- * @param {number} y
+ * @param {number} x @param {number} y
  * @param {ArrayLike<number>} polygon x and y by turns
  */
 export function isInside(x, y, polygon) {
@@ -64,20 +57,32 @@ export function isInside(x, y, polygon) {
 }
 
 /**
+ * The smallest window that holds points, or some of them.
+ * @param {ArrayLike<number>} points x and y by turns
+ * @param {Uint32Array | null} [only] those that count; null for all
+ * @returns {Window}
+ */
+export function boundsOf(points, only = null) {
+  let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
+  const many = only ? only.length : points.length / 2;
+  for (let k = 0; k < many; k++) {
+    const i = 2 * (only ? only[k] : k);
+    left = Math.min(left, points[i]);
+    right = Math.max(right, points[i]);
+    bottom = Math.min(bottom, points[i + 1]);
+    top = Math.max(top, points[i + 1]);
+  }
+  return { left, right, bottom, top };
+}
+
+/**
  * Which of the points are inside a polygon, ascending.
- *
  * @param {ArrayLike<number>} points x and y by turns
  * @param {ArrayLike<number>} polygon x and y by turns
  * @param {(i: number) => boolean} counts whether a point counts at all
  */
 export function pointsInside(points, polygon, counts) {
-  let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
-  for (let i = 0; i < polygon.length; i += 2) {
-    left = Math.min(left, polygon[i]);
-    right = Math.max(right, polygon[i]);
-    bottom = Math.min(bottom, polygon[i + 1]);
-    top = Math.max(top, polygon[i + 1]);
-  }
+  const { left, right, bottom, top } = boundsOf(polygon);
   const found = [];
   for (let i = 0; 2 * i < points.length; i++) {
     const x = points[2 * i];
@@ -90,12 +95,7 @@ export function pointsInside(points, polygon, counts) {
 
 /**
  * The part of the line u x + v y + c = 0 within a window, or null.
- *
- * @param {number} u
- * @param {number} v
- * @param {number} c
- * @param {Window} w
- * @returns {[Place, Place] | null}
+ * @param {number} u @param {number} v @param {number} c @param {Window} w @returns {[Place, Place] | null}
  */
 export function clippedLine(u, v, c, w) {
   const size = Math.hypot(u, v);
@@ -125,10 +125,7 @@ export function clippedLine(u, v, c, w) {
 
 /**
  * Round numbers within a range, about `count` of them.
- *
- * @param {number} low
- * @param {number} high
- * @param {number} count
+ * @param {number} low @param {number} high @param {number} count
  */
 export function roundTicks(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
@@ -144,7 +141,6 @@ const NOWHERE = 2 ** 32 - 1; // the place of a row that is on another map
 
 /**
  * Points at the very same place, to single precision, belong together.
- *
  * @param {ArrayLike<number>} points x and y by turns
  * @returns {{first: Uint32Array, start: Uint32Array, rows: Uint32Array, of: Uint32Array}} of each place its first point;
  *   its points are `rows[start[g]] .. rows[start[g + 1]]`, ascending; and the place `of` each point
@@ -182,7 +178,6 @@ export function placesOf(points) {
 
 /**
  * The same of some rows alone, by their own numbers; all others are at no place.
- *
  * @param {ArrayLike<number>} points x and y of all rows by turns
  * @param {Uint32Array} only ascending
  */
@@ -197,9 +192,7 @@ export function placesOfSome(points, only) {
 
 /**
  * Whole numbers below `n_keys` in order, by counting: where each key's part of `order` begins.
- *
- * @param {Uint32Array} keys
- * @param {number} nKeys
+ * @param {Uint32Array} keys @param {number} nKeys
  */
 function sortedByKey(keys, nKeys) {
   const start = new Uint32Array(nKeys + 1);
@@ -213,10 +206,7 @@ function sortedByKey(keys, nKeys) {
 
 /** Finds the nearest of many points: they lie in square cells, and cells are looked at in rings outwards. */
 export class NearestPoint {
-  /**
-   * @param {Float32Array} xs
-   * @param {Float32Array} ys
-   */
+  /** @param {Float32Array} xs @param {Float32Array} ys */
   constructor(xs, ys) {
     this.xs = xs;
     this.ys = ys;
@@ -252,11 +242,7 @@ export class NearestPoint {
 
   /**
    * The nearest point that counts, no further than `reach`; -1 where there is none.
-   *
-   * @param {number} x
-   * @param {number} y
-   * @param {number} reach
-   * @param {(i: number) => boolean} counts
+   * @param {number} x @param {number} y @param {number} reach @param {(i: number) => boolean} counts
    */
   find(x, y, reach, counts) {
     let best = -1;
@@ -291,7 +277,6 @@ export class NearestPoint {
 
 /**
  * The share of sorted numbers below a value, ties counted half.
- *
  * @param {Float32Array} sorted ascending
  * @param {number} value
  */
@@ -310,10 +295,8 @@ export function rankIn(sorted, value) {
 
 /**
  * A line with fewer corners that is nowhere further off than a step (Douglas and Peucker).
- *
  * @param {number[]} points x and y by turns
- * @param {number} step
- * @returns {number[]}
+ * @param {number} step @returns {number[]}
  */
 export function fewerCorners(points, step) {
   const n = points.length / 2;

@@ -1,6 +1,10 @@
 /** The rows farthest out on the map, and where their names stand. */
+import { drawName, hasRoom } from "./names.js";
 
-/** @typedef {{x: number, y: number, align: CanvasTextAlign, text: string, row: number, box: import("./lines.js").Box}} Named */
+/** @import {Box} from "./names.js" */
+/** @import {View} from "./view.js" */
+
+/** @typedef {{x: number, y: number, align: CanvasTextAlign, text: string, row: number, box: Box}} Named */
 
 const MOST_NAMED = 8;
 const CANDIDATES = 80; // rows: the names of some have no room
@@ -11,7 +15,6 @@ export const NAME_FONT = "11px system-ui, sans-serif";
 
 /**
  * Rows by how far they are from the middle of all, in standard deviations of all, the farthest first.
- *
  * @param {ArrayLike<number>} means x and y by turns
  * @param {number} [most]
  * @param {Uint32Array | null} [only] rows that count; null for all
@@ -46,12 +49,10 @@ export function outermost(means, most = CANDIDATES, only = null) {
 /**
  * Names beside their points, inside the window, none over another or over what is taken; those without room are left
  * out.
- *
- * @param {import("./view.js").View} view
+ * @param {View} view
  * @param {Array<{row: number, x: number, y: number, text: string}>} wanted places of the map, the most wanted first
  * @param {(text: string) => number} widthOf a text, in pixels
- * @param {import("./lines.js").Box[]} taken
- * @returns {Named[]}
+ * @param {Box[]} taken @returns {Named[]}
  */
 export function layOutNames(view, wanted, widthOf, taken) {
   /** @type {Named[]} */
@@ -60,17 +61,15 @@ export function layOutNames(view, wanted, widthOf, taken) {
     if (placed.length >= MOST_NAMED) break;
     const [across, down] = [view.across(x), view.down(y)];
     if (across < 0 || down < 0 || across > view.width || down > view.height) continue;
-    const found = placesBeside(across, down, widthOf(text)).find(
-      ({ box }) => isWithin(box, view) && ![...taken, ...placed.map((other) => other.box)].some((o) => meet(box, o)),
-    );
+    const notHere = [...taken, ...placed.map((other) => other.box)];
+    const found = placesBeside(across, down, widthOf(text)).find(({ box }) => hasRoom(box, view, notHere));
     if (found) placed.push({ ...found, row, text });
   }
   return placed;
 }
 
 /**
- * @param {number} across
- * @param {number} down
+ * @param {number} across @param {number} down
  * @param {number} width of the text
  * @returns {Array<Omit<Named, "text" | "row">>} right, left, above, below
  */
@@ -87,31 +86,10 @@ function placesBeside(across, down, width) {
   });
 }
 
-/** @param {import("./lines.js").Box} box @param {import("./view.js").View} view */
-function isWithin(box, view) {
-  return box.left >= 2 && box.top >= 2 && box.right <= view.width - 2 && box.bottom <= view.height - 2;
-}
-
-/** @param {import("./lines.js").Box} a @param {import("./lines.js").Box} b */
-function meet(a, b) {
-  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {Named[]} names
- * @param {{ink: string, paper: string}} colours
- */
+/** @param {CanvasRenderingContext2D} context @param {Named[]} names @param {{ink: string, paper: string}} colours */
 export function drawNames(context, names, colours) {
   context.font = NAME_FONT;
   context.textBaseline = "middle";
   context.lineJoin = "round";
-  for (const { x, y, align, text } of names) {
-    context.textAlign = align;
-    context.strokeStyle = colours.paper;
-    context.lineWidth = 3;
-    context.strokeText(text, x, y);
-    context.fillStyle = colours.ink;
-    context.fillText(text, x, y);
-  }
+  for (const name of names) drawName(context, name.text, name, colours, colours.ink, 3);
 }

@@ -4,8 +4,9 @@ import { themeColour } from "../page/dom.js";
 import { NearestPoint, placesOf, placesOfSome, roundTicks } from "./maths.js";
 import { drawDots, Stamps } from "./splat.js";
 
-/** @typedef {import("./view.js").View} View */
-/** @typedef {import("./colours.js").Colouring} Colouring */
+/** @import {Colouring} from "./colours.js" */
+/** @import {Place} from "./maths.js" */
+/** @import {View} from "./view.js" */
 
 const LARGEST_DOT = 24; // CSS pixels: the place with most rows
 const HALO_UP_TO = 5000; // places; of more, edges would be all there is to see
@@ -13,11 +14,7 @@ const FADED = 0.12;
 const TITLE_FONT = "600 12px system-ui, sans-serif";
 const LONGEST_TITLE = 48;
 
-/**
- * What is written at an axis; the arrow points to where it grows.
- *
- * @param {string} axis
- */
+/** What is written at an axis; the arrow points to where it grows. @param {string} axis */
 export function titleOf(axis) {
   return `${shortened(axis, LONGEST_TITLE)} →`;
 }
@@ -91,11 +88,7 @@ export class Points {
     return n;
   }
 
-  /**
-   * The radius of each place, in CSS pixels: its area grows with the number of rows there.
-   *
-   * @param {View} view
-   */
+  /** The radius of each place, in CSS pixels: its area grows with the number of rows there. @param {View} view */
   radii(view) {
     const closer = Math.min(2.5, Math.max(0.8, (view.scale / view.home.scale) ** 0.3));
     const least = Math.min(5, Math.max(1.2, 9 / Math.max(this.n, 1) ** 0.16)) * closer;
@@ -108,21 +101,12 @@ export class Points {
     return radii;
   }
 
-  /**
-   * The nearest place with a row that is seen, or -1.
-   *
-   * @param {import("./maths.js").Place} place
-   * @param {number} reach
-   */
+  /** The nearest place with a row that is seen, or -1. @param {Place} place @param {number} reach */
   at(place, reach) {
     return this.nearest.find(place.x, place.y, reach, (g) => this.seen[g] > 0);
   }
 
-  /**
-   * @param {HTMLCanvasElement} canvas
-   * @param {View} view
-   * @param {number} ratio pixels of the device to one of CSS
-   */
+  /** @param {HTMLCanvasElement} canvas @param {View} view @param {number} ratio pixels of the device to one of CSS */
   draw(canvas, view, ratio) {
     const context = canvas.getContext("2d", { willReadFrequently: true });
     if (!context) return;
@@ -155,9 +139,7 @@ export class Points {
 /**
  * Places with many rows first, so that none hides a smaller one; of equals, none whose rows come last in the table is
  * always on top.
- *
- * @param {Uint32Array} counts
- * @param {number} most
+ * @param {Uint32Array} counts @param {number} most
  */
 function drawingOrder(counts, most) {
   const n = counts.length;
@@ -168,19 +150,13 @@ function drawingOrder(counts, most) {
   return most > 1 ? order.sort((a, b) => counts[b] - counts[a]) : order;
 }
 
-/**
- * @param {number} a
- * @param {number} b
- * @returns {number}
- */
+/** @param {number} a @param {number} b @returns {number} */
 function divisor(a, b) {
   return b ? divisor(b, a % b) : a;
 }
 
 /**
- * @param {Uint32Array} rows
- * @param {Uint16Array} codes
- * @param {boolean[]} kept
+ * @param {Uint32Array} rows @param {Uint16Array} codes @param {boolean[]} kept
  * @returns {number[]} code and share by turns
  */
 function sharesOf(rows, codes, kept) {
@@ -197,10 +173,7 @@ function sharesOf(rows, codes, kept) {
 
 /**
  * Paper, a light net of round numbers, and what the axes are.
- *
- * @param {CanvasRenderingContext2D} context
- * @param {View} view
- * @param {[string, string]} axes
+ * @param {CanvasRenderingContext2D} context @param {View} view @param {[string, string]} axes
  */
 function drawGround(context, view, axes) {
   const { width, height } = view;

@@ -15,12 +15,7 @@ export class Stamps {
     this.kept = new Map();
   }
 
-  /**
-   * @param {number} radius
-   * @param {number} across phase, below PHASES
-   * @param {number} down
-   * @returns {Stamp}
-   */
+  /** @param {number} radius @param {number} across phase, below PHASES @param {number} down @returns {Stamp} */
   get(radius, across, down) {
     const key = (Math.round(radius * 4) * PHASES + across) * PHASES + down;
     let stamp = this.kept.get(key);
@@ -35,8 +30,7 @@ export class Stamps {
 /**
  * @param {number} radius
  * @param {number} dx middle of the disc within the middle pixel
- * @param {number} dy
- * @returns {Stamp}
+ * @param {number} dy @returns {Stamp}
  */
 function disc(radius, dx, dy) {
   const half = Math.ceil(radius + 0.5);
@@ -65,11 +59,8 @@ function disc(radius, dx, dy) {
 
 /**
  * Draw dots over opaque pixels.
- *
- * @param {Pixels} pixels
- * @param {Dots} dots
- * @param {Stamps} stamps
- * @param {string | null} halo the colour of a thin edge, that tells dots that touch apart
+ * @param {Pixels} pixels @param {Dots} dots @param {Stamps} stamps
+ * @param {string | null} halo the colour of a thin edge, which keeps dots that touch apart
  */
 export function drawDots(pixels, dots, stamps, halo) {
   const colours = dots.colours.map(rgbOf);
@@ -88,13 +79,8 @@ export function drawDots(pixels, dots, stamps, halo) {
 }
 
 /**
- * @param {Pixels} pixels
- * @param {number} x
- * @param {number} y
- * @param {Stamps} stamps
- * @param {number} radius
- * @param {number} alpha
- * @param {number[]} colour
+ * @param {Pixels} pixels @param {number} x @param {number} y @param {Stamps} stamps @param {number} radius
+ * @param {number} alpha @param {number[]} colour
  */
 function drawStamp(pixels, x, y, stamps, radius, alpha, colour) {
   const { data, width, height } = pixels;
@@ -120,14 +106,8 @@ function drawStamp(pixels, x, y, stamps, radius, alpha, colour) {
 
 /**
  * Rows of several kinds at one place: a disc cut like a cake.
- *
- * @param {Pixels} pixels
- * @param {number} x
- * @param {number} y
- * @param {number} radius
- * @param {number} alpha
- * @param {number[]} shares
- * @param {number[][]} colours
+ * @param {Pixels} pixels @param {number} x @param {number} y @param {number} radius @param {number} alpha
+ * @param {number[]} shares @param {number[][]} colours
  */
 function drawPie(pixels, x, y, radius, alpha, shares, colours) {
   const { data, width, height } = pixels;

@@ -1,4 +1,8 @@
 /** Where the reader looks: the middle of the window, and how many pixels a unit of the map takes. */
+import { boundsOf } from "./maths.js";
+
+/** @import {Look} from "../page/state.js" */
+/** @import {Window} from "./maths.js" */
 
 const LEAST_ZOOM = 0.2;
 const MOST_ZOOM = 400;
@@ -15,21 +19,12 @@ export class View {
 
   /**
    * Show all points, with a margin; both axes in the same units.
-   *
    * @param {ArrayLike<number>} points x and y by turns
    * @param {Uint32Array | null} [only] those that count; null for all
    */
   fit(points, only = null) {
-    let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
-    const many = only ? only.length : points.length / 2;
-    for (let k = 0; k < many; k++) {
-      const i = 2 * (only ? only[k] : k);
-      left = Math.min(left, points[i]);
-      right = Math.max(right, points[i]);
-      bottom = Math.min(bottom, points[i + 1]);
-      top = Math.max(top, points[i + 1]);
-    }
-    if (!(left <= right)) [left, right, bottom, top] = [-1, 1, -1, 1];
+    const found = boundsOf(points, only);
+    const { left, right, bottom, top } = found.left <= found.right ? found : { left: -1, right: 1, bottom: -1, top: 1 };
     const [across, up] = [Math.max(right - left, 0.1), Math.max(top - bottom, 0.1)];
     const room = { across: Math.max(this.width - 90, 50), up: Math.max(this.height - 80, 50) };
     const scale = Math.min(room.across / across, room.up / up);
@@ -41,17 +36,13 @@ export class View {
     Object.assign(this, this.home);
   }
 
-  /**
-   * Where it looks, that another window can look there, too; null for all of the map.
-   *
-   * @returns {import("../page/state.js").Look | null}
-   */
+  /** Where it looks, that another window can look there, too; null for all of the map. @returns {Look | null} */
   look() {
     const { x, y, scale, home } = this;
     return x === home.x && y === home.y && scale === home.scale ? null : { x, y, zoom: scale / home.scale };
   }
 
-  /** @param {import("../page/state.js").Look | null} look */
+  /** @param {Look | null} look */
   lookAt(look) {
     this.goHome();
     if (!look) return;
@@ -69,20 +60,12 @@ export class View {
     return (this.y - y) * this.scale + this.height / 2;
   }
 
-  /**
-   * The place of the map at a pixel.
-   *
-   * @param {number} across
-   * @param {number} down
-   */
+  /** The place of the map at a pixel. @param {number} across @param {number} down */
   place(across, down) {
     return { x: this.x + (across - this.width / 2) / this.scale, y: this.y - (down - this.height / 2) / this.scale };
   }
 
-  /**
-   * @param {number} across pixels that the picture moves by
-   * @param {number} down
-   */
+  /** @param {number} across pixels that the picture moves by @param {number} down */
   pan(across, down) {
     this.x -= across / this.scale;
     this.y += down / this.scale;
@@ -90,10 +73,7 @@ export class View {
 
   /**
    * The place at this pixel stays where it is.
-   *
-   * @param {number} factor
-   * @param {number} [across]
-   * @param {number} [down]
+   * @param {number} factor @param {number} [across] @param {number} [down]
    */
   zoom(factor, across = this.width / 2, down = this.height / 2) {
     const before = this.place(across, down);
@@ -103,7 +83,7 @@ export class View {
     this.y += before.y - after.y;
   }
 
-  /** @returns {import("./maths.js").Window} */
+  /** @returns {Window} */
   window() {
     const a = this.place(0, this.height);
     const b = this.place(this.width, 0);

@@ -2,6 +2,8 @@
 import { chartFigure } from "../page/charts.js";
 import { make, part } from "../page/dom.js";
 
+/** @import {Series} from "../page/charts.js" */
+
 const LONG = 50; // iterations beyond which learning is shown over their logarithm
 
 /** @param {any} head of the page */
@@ -43,7 +45,7 @@ export function showSpectra(head) {
 export function showCourses(head) {
   const place = part("courses");
   if (!place) return;
-  /** @type {import("../page/charts.js").Series[]} */
+  /** @type {Series[]} */
   const all = head.courses
     .map((/** @type {any} */ course, /** @type {number} */ i) => ({
       name: course.name,
@@ -73,14 +75,10 @@ export function showCourses(head) {
   draw();
 }
 
-/**
- * @param {import("../page/charts.js").Series[]} all
- * @param {Set<string>} chosen
- * @param {() => void} draw
- */
+/** @param {Series[]} all @param {Set<string>} chosen @param {() => void} draw */
 function courseBoxes(all, chosen, draw) {
   const boxes = all.map(({ name }) => {
-    const box = /** @type {HTMLInputElement} */ (make("input", { type: "checkbox", checked: true }));
+    const box = make("input", { type: "checkbox", checked: true });
     box.addEventListener("change", () => {
       if (box.checked) chosen.add(name);
       else chosen.delete(name);
@@ -95,7 +93,7 @@ function courseBoxes(all, chosen, draw) {
 export function showTrials(head) {
   const place = part("trials");
   if (!place) return;
-  /** @type {import("../page/charts.js").Series[]} */
+  /** @type {Series[]} */
   const series = head.models
     .map((/** @type {any} */ model, /** @type {number} */ i) => ({
       name: familyWords(model.name),
@@ -131,11 +129,7 @@ export function showTrials(head) {
   );
 }
 
-/**
- * The name of a model without its size.
- *
- * @param {string} name "noisy OR of 8, 4", "2 latent traits"
- */
+/** The name of a model without its size. @param {string} name "noisy OR of 8, 4", "2 latent traits" */
 export function familyWords(name) {
   return name.replace(/ of [\d, ]+( states)?$/, "").replace(/^\d+ /, "");
 }

@@ -1,4 +1,6 @@
 /** The way from one row to another through a clipped Gaussian: which bits are on where, and when each flips. */
+import { rowOf } from "../page/arrays.js";
+/** @import {TypedArrayOf} from "../page/arrays.js" */
 
 /**
  * Along the way, bit j is on where `start[j] + t * slope[j] > 0`.
@@ -27,20 +29,14 @@ export function wayBetween(weights, phi, from, to) {
   return { start, slope };
 }
 
-/**
- * @param {Way} way
- * @param {number} t 0 to 1
- * @returns {Float32Array} of 0 and 1
- */
+/** @param {Way} way @param {number} t 0 to 1 @returns {Float32Array} of 0 and 1 */
 export function bitsAlong(way, t) {
   return Float32Array.from(way.start, (start, j) => (start + t * way.slope[j] > 0 ? 1 : 0));
 }
 
 /**
  * Bits that are not the same at both ends, in the order in which they flip: each crosses 0 once.
- *
- * @param {Way} way
- * @returns {Flip[]}
+ * @param {Way} way @returns {Flip[]}
  */
 export function flipsOf(way) {
   const [first, last] = [bitsAlong(way, 0), bitsAlong(way, 1)];
@@ -51,8 +47,7 @@ export function flipsOf(way) {
 }
 
 /**
- * @param {ArrayLike<number>} a
- * @param {ArrayLike<number>} b
+ * @param {ArrayLike<number>} a @param {ArrayLike<number>} b
  * @param {number} t 0 to 1
  * @returns {Float32Array} (1 - t) a + t b; NaN where either is missing
  */
@@ -62,7 +57,6 @@ export function crossFade(a, b, t) {
 
 /**
  * In how many places that are not missing two rows differ.
- *
  * @param {ArrayLike<number>} bits
  * @param {ArrayLike<number>} row NaN for missing
  */
@@ -77,8 +71,7 @@ const MOST_TRIED = 400; // rows among which two are sought between which many bi
 
 /**
  * Two rows worth a morph: far apart, and each typical of its kind where kinds are known.
- *
- * @param {import("../page/arrays.js").TypedArrayOf} places (n, k)
+ * @param {TypedArrayOf} places (n, k)
  * @param {ArrayLike<number> | null} codes kinds of rows, 65535 for none
  * @param {number[]} all the rows to choose from
  * @returns {[number, number]}
@@ -93,22 +86,21 @@ export function farPair(places, codes, all) {
   const middle = meanPlace(places, all);
   const common = all.length < FEW ? all : innerHalf(places, all, middle);
   const edge = farthest(places, common, middle);
-  return [edge, farthest(places, common, placeOf(places, edge))];
+  return [edge, farthest(places, common, rowOf(places, edge))];
 }
 
 /**
  * Two rows between which many bits flip.  Where ones are rare, two typical rows may have none between them.
- *
  * @param {ArrayLike<number>} weights (k, d), row by row
  * @param {ArrayLike<number>} phi (d)
- * @param {import("../page/arrays.js").TypedArrayOf} places (n, k)
+ * @param {TypedArrayOf} places (n, k)
  * @param {number[]} all the rows to choose from
  * @returns {[number, number]}
  */
 export function flippingPair(weights, phi, places, all) {
   const step = Math.max(1, all.length / MOST_TRIED);
   const rows = Array.from({ length: Math.min(all.length, MOST_TRIED) }, (_, i) => all[Math.floor(i * step)]);
-  const bits = rows.map((row) => bitsAlong(wayBetween(weights, phi, placeOf(places, row), placeOf(places, row)), 0));
+  const bits = rows.map((row) => bitsAlong(wayBetween(weights, phi, rowOf(places, row), rowOf(places, row)), 0));
   const most = (/** @type {number} */ from) => {
     const flips = bits.map((own) => differing(own, bits[from]));
     return flips.indexOf(Math.max(...flips));
@@ -120,7 +112,6 @@ export function flippingPair(weights, phi, places, all) {
 
 /**
  * Why a way has fewer flips than its rows have differences; "" where it has about as many.
- *
  * @param {number} flips
  * @param {number} differ columns in which the two rows differ
  * @param {number} d columns in all
@@ -133,41 +124,28 @@ export function shortWayWords(flips, differ, d) {
 
 /**
  * The rows that are not odd: of a blot, a morph shows nothing.
- *
- * @param {import("../page/arrays.js").TypedArrayOf} places
- * @param {number[]} rows
- * @param {ArrayLike<number>} middle
+ * @param {TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} middle
  */
 function innerHalf(places, rows, middle) {
-  const far = rows.map((row) => ({ row, far: distance(placeOf(places, row), middle) }));
+  const far = rows.map((row) => ({ row, far: distance(rowOf(places, row), middle) }));
   far.sort((a, b) => a.far - b.far);
   return far.slice(0, rows.length / 2).map(({ row }) => row);
 }
 
-/**
- * @param {import("../page/arrays.js").TypedArrayOf} places
- * @param {number[]} rows few
- * @returns {[number, number]}
- */
+/** @param {TypedArrayOf} places @param {number[]} rows few @returns {[number, number]} */
 function farthestOf(places, rows) {
   const pairs = rows.map((row) => {
-    const other = farthest(places, rows, placeOf(places, row));
-    return { row, other, far: distance(placeOf(places, row), placeOf(places, other)) };
+    const other = farthest(places, rows, rowOf(places, row));
+    return { row, other, far: distance(rowOf(places, row), rowOf(places, other)) };
   });
   const best = pairs.reduce((a, b) => (b.far > a.far ? b : a));
   return [best.row, best.other];
 }
 
-/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number} i */
-function placeOf(places, i) {
-  const k = places.shape[1];
-  return places.data.subarray(i * k, (i + 1) * k);
-}
-
-/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number[]} rows */
+/** @param {TypedArrayOf} places @param {number[]} rows */
 function meanPlace(places, rows) {
   const mean = new Float64Array(places.shape[1]);
-  for (const row of rows) for (const [i, value] of placeOf(places, row).entries()) mean[i] += value / rows.length;
+  for (const row of rows) for (const [i, value] of rowOf(places, row).entries()) mean[i] += value / rows.length;
   return mean;
 }
 
@@ -178,12 +156,12 @@ function distance(a, b) {
   return sum;
 }
 
-/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
+/** @param {TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
 function nearest(places, rows, at) {
-  return rows.reduce((a, b) => (distance(placeOf(places, b), at) < distance(placeOf(places, a), at) ? b : a));
+  return rows.reduce((a, b) => (distance(rowOf(places, b), at) < distance(rowOf(places, a), at) ? b : a));
 }
 
-/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
+/** @param {TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
 function farthest(places, rows, at) {
-  return rows.reduce((a, b) => (distance(placeOf(places, b), at) > distance(placeOf(places, a), at) ? b : a));
+  return rows.reduce((a, b) => (distance(rowOf(places, b), at) > distance(rowOf(places, a), at) ? b : a));
 }

@@ -1,27 +1,28 @@
 /** From one row to another: bits flip in the model's order, beside the linear cross-fade. */
 import { rowOf } from "../page/arrays.js";
 import { rowChooser } from "../page/chooser.js";
-import { make, part } from "../page/dom.js";
-import { button, downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
+import { button, make, part } from "../page/dom.js";
+import { downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
 import { drawImage, imageOf } from "../page/images.js";
-import { kindLabel, rowTitle, rowValues } from "../page/rows.js";
 import { bitsAlong, crossFade, differing, farPair, flippingPair, flipsOf, shortWayWords, wayBetween } from "./flips.js";
+
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Flip, Way} from "./flips.js" */
 
 const STAGES = 9;
 const SECONDS = 5; // that a play takes
 const TOO_FEW = 3; // flips: another pair is looked for
 const TRIES = 30; // random pairs, until bits flip
 
-/**
- * @param {any} head of the page
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showMorph(head, arrays, state) {
+/** @param {Rows} table @param {State} state */
+export function showMorph(table, state) {
+  const { head, arrays } = table;
   const place = part("morph");
   if (!place || !head.morph || head.n_close < 2) return;
-  const closeLabels = arrays[`labels.${kindLabel(head)}`]?.data ?? null;
-  const complete = completeRows(head, arrays);
+  const closeLabels = arrays[`labels.${table.kindLabel()}`]?.data ?? null;
+  const complete = completeRows(table);
   const flipping = flippingPair(
     arrays["morph.weights"].data,
     arrays["morph.phi"].data,
@@ -30,7 +31,7 @@ export function showMorph(head, arrays, state) {
   );
   const typical = farPair(arrays["morph.places"], closeLabels, complete);
   const pair = { rows: flipsOf(wayOf(arrays, typical)).length < TOO_FEW ? flipping : typical };
-  const view = morphView(head, arrays);
+  const view = morphView(table);
   /** @param {[number, number]} rows */
   const choose = (rows) => state.set({ picked: rows[0], other: rows[1] });
   const show = () => {
@@ -38,8 +39,8 @@ export function showMorph(head, arrays, state) {
     second.show(pair.rows[1]);
     view.show(pair.rows);
   };
-  const first = rowChooser("From", head, arrays, head.n_close, (row) => choose([row, pair.rows[1]]));
-  const second = rowChooser("to", head, arrays, head.n_close, (row) => choose([pair.rows[0], row]));
+  const first = rowChooser("From", table, head.n_close, (row) => choose([row, pair.rows[1]]));
+  const second = rowChooser("to", table, head.n_close, (row) => choose([pair.rows[0], row]));
   const far = make("p", { class: "note", hidden: true });
   state.on(["picked", "other"], ({ picked, other }) => {
     const wanted = [picked ?? pair.rows[0], other ?? pair.rows[1]];
@@ -67,14 +68,12 @@ export function showMorph(head, arrays, state) {
 
 /**
  * Rows looked at closely that lack nothing, or all where there are not two.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {Rows} table
  */
-function completeRows(head, arrays) {
-  const all = Array.from({ length: head.n_close }, (_, i) => i);
-  if (!head.table.any_missing) return all;
-  const complete = all.filter((i) => !rowValues(head, arrays, i).some(Number.isNaN));
+function completeRows(table) {
+  const all = Array.from({ length: table.head.n_close }, (_, i) => i);
+  if (!table.missing) return all;
+  const complete = all.filter((i) => !table.cells(i).some(Number.isNaN));
   return complete.length < 2 ? all : complete;
 }
 
@@ -86,12 +85,7 @@ function aboutMorph(head) {
   return `Rows are points in the space of the ${head.morph.name}. On the straight way from one to the other bits flip one by one, so that each stage is a row of bits; the ${half}.`;
 }
 
-/**
- * The way between two rows.
- *
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {[number, number]} rows
- */
+/** The way between two rows. @param {Arrays} arrays @param {[number, number]} rows */
 function wayOf(arrays, rows) {
   const [a, b] = rows.map((row) => rowOf(arrays["morph.places"], row));
   return wayBetween(arrays["morph.weights"].data, arrays["morph.phi"].data, a, b);
@@ -99,10 +93,8 @@ function wayOf(arrays, rows) {
 
 /**
  * Two different rows, with bits that flip between them where some tries find such.
- *
  * @param {number} n at least 2
- * @param {import("../page/arrays.js").Arrays} arrays
- * @returns {[number, number]}
+ * @param {Arrays} arrays @returns {[number, number]}
  */
 function randomPair(n, arrays) {
   /** @type {[number, number]} */
@@ -118,24 +110,25 @@ function randomPair(n, arrays) {
 /**
  * @typedef {object} MorphNow what is shown
  * @property {[number, number]} rows
- * @property {Float32Array[]} ends values of the two rows
- * @property {import("./flips.js").Way} way
- * @property {import("./flips.js").Flip[]} flips
+ * @property {Float64Array[]} ends values of the two rows
+ * @property {Way} way
+ * @property {Flip[]} flips
  */
 
-/**
- * The slider and what follows it.
- *
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- */
-function morphView(head, arrays) {
+/** The slider and what follows it. @param {Rows} table */
+function morphView(table) {
+  const { head, arrays } = table;
   const shape = head.table.image_shape;
   /** @type {MorphNow | null} */
   let now = null;
-  const slider = /** @type {HTMLInputElement} */ (
-    make("input", { type: "range", min: 0, max: 1, step: 0.005, value: 0.5, "aria-label": "Stage of the morph" })
-  );
+  const slider = make("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    step: 0.005,
+    value: 0.5,
+    "aria-label": "Stage of the morph",
+  });
   const output = make("output", { class: "stage" });
   const ends = make("p", { class: "note ends-note" });
   const short = make("p", { class: "note short-way", role: "status" });
@@ -170,10 +163,9 @@ function morphView(head, arrays) {
   /** @param {[number, number]} rows */
   const show = (rows) => {
     const way = wayOf(arrays, rows);
-    now = { rows, ends: rows.map((row) => rowValues(head, arrays, row)), way, flips: flipsOf(way) };
-    ends.textContent = endWords(now, head, arrays);
-    const d = head.table.columns.length;
-    short.textContent = shortWayWords(now.flips.length, differing(now.ends[0], now.ends[1]), d);
+    now = { rows, ends: rows.map((row) => table.cells(row)), way, flips: flipsOf(way) };
+    ends.textContent = endWords(now, table);
+    short.textContent = shortWayWords(now.flips.length, differing(now.ends[0], now.ends[1]), table.d);
     stage.element.hidden = !shape && now.flips.length === 0; // a table without a line
     track.replaceChildren(
       ...now.flips.map((flip) => {
@@ -184,29 +176,22 @@ function morphView(head, arrays) {
     );
     stage.start(
       now,
-      rows.map((row) => rowTitle(head, arrays, row)),
+      rows.map((row) => table.title(row)),
     );
     update();
   };
   return { element, show };
 }
 
-/**
- * How near the ends of the way come to the rows.
- *
- * @param {MorphNow} now
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- */
-function endWords(now, head, arrays) {
+/** How near the ends of the way come to the rows. @param {MorphNow} now @param {Rows} table */
+function endWords(now, table) {
   const [a, b] = [0, 1].map((t) => differing(bitsAlong(now.way, t), now.ends[t]));
-  const [from, to] = now.rows.map((row) => rowTitle(head, arrays, row));
-  return `The way begins and ends where the model places the two rows, and its bits there need not be quite theirs: ${a} of ${head.table.columns.length} differ at ${from}, ${b} at ${to}.`;
+  const [from, to] = now.rows.map((row) => table.title(row));
+  return `The way begins and ends where the model places the two rows, and its bits there need not be quite theirs: ${a} of ${table.d} differ at ${from}, ${b} at ${to}.`;
 }
 
 /**
- * @param {MorphNow} now
- * @param {string[]} columns
+ * @param {MorphNow} now @param {string[]} columns
  * @returns {Array<Array<string | number | null>>} the flips, in their order
  */
 export function flipRows(now, columns) {
@@ -215,9 +200,7 @@ export function flipRows(now, columns) {
 
 /**
  * Moves the slider from end to end; in few steps for those who asked for less motion.
- *
- * @param {HTMLInputElement} slider
- * @param {() => void} update
+ * @param {HTMLInputElement} slider @param {() => void} update
  */
 function playButton(slider, update) {
   let timer = 0;
@@ -244,16 +227,13 @@ function playButton(slider, update) {
   return play;
 }
 
-/**
- * Rows as images: both rows, the stage between them, and strips of stages.
- *
- * @param {[number, number]} shape
- */
+/** Rows as images: both rows, the stage between them, and strips of stages. @param {[number, number]} shape */
 function imageStage(shape) {
   const captions = ["", "morph", "cross-fade", ""].map((text) => make("figcaption", { text }));
-  const canvases = captions.map(() => /** @type {HTMLCanvasElement} */ (make("canvas")));
+  const canvases = captions.map(() => make("canvas"));
   const figures = canvases.map((canvas, i) => make("figure", {}, [canvas, captions[i]]));
   const strips = ["morph", "cross-fade"].map((name) => ({ name, place: make("div", { class: "strip" }) }));
+  const places = strips.map(({ place }) => place);
   const rows = strips.map(({ name, place }) =>
     make("div", { class: "strip-row" }, [make("span", { class: "tiny", text: name }), place]),
   );
@@ -284,30 +264,13 @@ function imageStage(shape) {
       drawImage(canvases[2], crossFade(now.ends[0], now.ends[1], t), shape, { label: `cross-fade at ${t}` });
     },
     /** @param {() => string} name @returns {Array<[string, () => void]>} */
-    actions: (name) => [
-      [
-        "PNG",
-        () =>
-          savePng(
-            stripSheet(
-              strips.map(({ place }) => place),
-              shape,
-            ),
-            name(),
-          ),
-      ],
-    ],
+    actions: (name) => [["PNG", () => savePng(stripSheet(places, shape), name())]],
   };
 }
 
-/**
- * The strips on one canvas, a pixel apart.
- *
- * @param {HTMLElement[]} strips
- * @param {[number, number]} shape
- */
+/** The strips on one canvas, a pixel apart. @param {HTMLElement[]} strips @param {[number, number]} shape */
 function stripSheet(strips, shape) {
-  const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const sheet = make("canvas");
   sheet.width = STAGES * (shape[1] + 1) - 1;
   sheet.height = strips.length * (shape[0] + 1) - 1;
   strips.forEach((strip, row) => {
@@ -320,7 +283,6 @@ function stripSheet(strips, shape) {
 
 /**
  * Rows of named bits: the bits that flip, in their order, each with both rows' values and the cross-fade's.
- *
  * @param {any} head
  */
 function listStage(head) {
@@ -380,10 +342,7 @@ function bitCell(value) {
   return cell;
 }
 
-/**
- * @param {HTMLElement} cell
- * @param {number} value 0 to 1, NaN for missing
- */
+/** @param {HTMLElement} cell @param {number} value 0 to 1, NaN for missing */
 function fillBit(cell, value) {
   const [swatch, text] = /** @type {HTMLElement[]} */ ([...cell.children]);
   const missing = Number.isNaN(value);

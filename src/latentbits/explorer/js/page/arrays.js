@@ -6,10 +6,7 @@
  * @typedef {Record<string, TypedArrayOf>} Arrays
  */
 
-/**
- * @param {string} text base64
- * @returns {Uint8Array<ArrayBuffer>}
- */
+/** @param {string} text base64 @returns {Uint8Array<ArrayBuffer>} */
 export function bytesOf(text) {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
@@ -17,10 +14,7 @@ export function bytesOf(text) {
   return bytes;
 }
 
-/**
- * @param {Uint8Array<ArrayBuffer>} bytes
- * @returns {Promise<Uint8Array<ArrayBuffer>>}
- */
+/** @param {Uint8Array<ArrayBuffer>} bytes @returns {Promise<Uint8Array<ArrayBuffer>>} */
 export async function inflated(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -28,10 +22,7 @@ export async function inflated(bytes) {
 
 /**
  * Numbers as they were: scaled ones become floats; bits stay packed (see `bitAt`).
- *
- * @param {Head} head
- * @param {string} text
- * @returns {Promise<TypedArrayOf>}
+ * @param {Head} head @param {string} text @returns {Promise<TypedArrayOf>}
  */
 export async function readArray(head, text) {
   const raw = bytesOf(text);
@@ -43,10 +34,7 @@ export async function readArray(head, text) {
   return { shape, data: new Float32Array(bytes.buffer) };
 }
 
-/**
- * @param {Head} head
- * @param {Uint8Array | Uint16Array} numbers
- */
+/** @param {Head} head @param {Uint8Array | Uint16Array} numbers */
 function unscaled(head, numbers) {
   if (!head.low || !head.step) return numbers;
   const { low, step } = head;
@@ -58,10 +46,7 @@ function unscaled(head, numbers) {
 
 /**
  * The bit in a column of a row of packed bits.
- *
- * @param {TypedArrayOf} bits
- * @param {number} row
- * @param {number} column
+ * @param {TypedArrayOf} bits @param {number} row @param {number} column
  */
 export function bitAt(bits, row, column) {
   const width = (bits.shape[1] + 7) >> 3;
@@ -70,10 +55,7 @@ export function bitAt(bits, row, column) {
 
 /**
  * Row `i` of an array of two dimensions, without a copy.
- *
- * @param {TypedArrayOf} array
- * @param {number} i
- * @returns {Float32Array}
+ * @param {TypedArrayOf} array @param {number} i @returns {Float32Array}
  */
 export function rowOf(array, i) {
   const width = array.shape[1];

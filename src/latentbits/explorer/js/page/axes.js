@@ -2,9 +2,7 @@
 
 /**
  * Round numbers that span from low to high.
- *
- * @param {number} low
- * @param {number} high
+ * @param {number} low @param {number} high
  * @param {number} [most] about how many
  * @returns {number[]}
  */
@@ -26,10 +24,8 @@ function cleaned(value, step) {
 
 /**
  * Powers of ten within, or of two where there are too few.
- *
  * @param {number} low at least 1
- * @param {number} high
- * @returns {number[]}
+ * @param {number} high @returns {number[]}
  */
 export function logTicks(low, high) {
   const base = high / low >= 100 ? 10 : 2;
@@ -41,10 +37,7 @@ export function logTicks(low, high) {
 
 /**
  * From numbers to places on the screen.
- *
- * @param {[number, number]} domain
- * @param {[number, number]} range
- * @param {boolean} [log]
+ * @param {[number, number]} domain @param {[number, number]} range @param {boolean} [log]
  * @returns {(value: number) => number}
  */
 export function scaleOf(domain, range, log = false) {
@@ -56,11 +49,7 @@ export function scaleOf(domain, range, log = false) {
 
 /**
  * Heights moved apart to be at least `gap` from each other and not below `bottom`, in the same order.
- *
- * @param {number[]} wanted
- * @param {number} gap
- * @param {number} bottom
- * @returns {number[]}
+ * @param {number[]} wanted @param {number} gap @param {number} bottom @returns {number[]}
  */
 export function spreadApart(wanted, gap, bottom) {
   const order = [...wanted.keys()].sort((a, b) => wanted[a] - wanted[b]);

@@ -1,9 +1,8 @@
 /** The rows of the table as the page holds them: cells, names, labels, shares. */
 import { bitAt } from "./arrays.js";
 import { lettersOf } from "./dom.js";
-import { rowName, rowNumber } from "./rows.js";
 
-/** @typedef {import("./arrays.js").Arrays} Arrays */
+/** @import {Arrays} from "./arrays.js" */
 
 /** @typedef {{name: string, levels: string[], numeric: boolean}} Label */
 
@@ -11,10 +10,7 @@ const NO_LABEL = 65535;
 
 /** What parts of the page ask of the table, found once and remembered. */
 export class Rows {
-  /**
-   * @param {any} head
-   * @param {Arrays} arrays
-   */
+  /** @param {any} head @param {Arrays} arrays */
   constructor(head, arrays) {
     this.head = head;
     this.table = head.table;
@@ -36,20 +32,12 @@ export class Rows {
     this.total = null;
   }
 
-  /**
-   * @param {number} i
-   * @param {number} j
-   */
+  /** @param {number} i @param {number} j */
   isMissing(i, j) {
     return this.missing !== undefined && bitAt(this.missing, i, j) === 1;
   }
 
-  /**
-   * A bit or a number; NaN where missing.
-   *
-   * @param {number} i
-   * @param {number} j
-   */
+  /** A bit or a number; NaN where missing. @param {number} i @param {number} j */
   at(i, j) {
     if (this.isMissing(i, j)) return NaN;
     return this.real ? this.values.data[i * this.d + j] : bitAt(this.values, i, j);
@@ -60,27 +48,17 @@ export class Rows {
     return Float64Array.from({ length: this.d }, (_, j) => this.at(i, j));
   }
 
-  /**
-   * Its number in the user's table, from 0.
-   *
-   * @param {number} i
-   */
+  /** Its number in the user's table, from 0. @param {number} i */
   number(i) {
-    return rowNumber(this.arrays, i);
+    return this.arrays["rows.numbers"]?.data[i] ?? i;
   }
 
-  /**
-   * @param {number} i
-   * @returns {string}
-   */
+  /** @param {number} i @returns {string} */
   name(i) {
-    return rowName(this.head, this.arrays, i);
+    return this.table.row_names?.[i] ?? `row ${this.number(i)}`;
   }
 
-  /**
-   * @param {number} i
-   * @returns {Array<[string, string]>} names of labels, and what they say of this row
-   */
+  /** @param {number} i @returns {Array<[string, string]>} names of labels, and what they say of this row */
   labels(i) {
     return this.table.labels.map((/** @type {Label} */ label, /** @type {number} */ k) => {
       const code = this.arrays[`labels.${k}`].data[i];
@@ -91,7 +69,6 @@ export class Rows {
 
   /**
    * Sums over rows, by their weights, of what is there: of each column its sum, its sum of squares, and how many.
-   *
    * @param {Uint32Array | null} rows all where null
    */
   sums(rows) {
@@ -109,20 +86,13 @@ export class Rows {
     return { sums, squares: this.real ? squares : sums, counts };
   }
 
-  /**
-   * How often a row counts.
-   *
-   * @param {number} i
-   */
+  /** How often a row counts. @param {number} i */
   weight(i) {
     return this.weights ? this.weights[i] : 1;
   }
 
   /**
-   * @param {number} i
-   * @param {number} weight
-   * @param {Float64Array} sums
-   * @param {Float64Array} squares
+   * @param {number} i @param {number} weight @param {Float64Array} sums @param {Float64Array} squares
    * @param {Float64Array} counts
    */
   addNumbers(i, weight, sums, squares, counts) {
@@ -135,12 +105,7 @@ export class Rows {
     }
   }
 
-  /**
-   * @param {number} i
-   * @param {number} weight
-   * @param {Float64Array} sums
-   * @param {Float64Array} counts
-   */
+  /** @param {number} i @param {number} weight @param {Float64Array} sums @param {Float64Array} counts */
   addBits(i, weight, sums, counts) {
     const width = (this.d + 7) >> 3;
     const bytes = this.values.data;
@@ -164,35 +129,41 @@ export class Rows {
     return { means, sds: means.map((mean, j) => Math.sqrt(Math.max(squares[j] / counts[j] - mean * mean, 0))) };
   }
 
+  /** The first label of kinds, not numbers; -1 where there is none. */
+  kindLabel() {
+    return this.table.labels.findIndex((/** @type {Label} */ label) => !label.numeric);
+  }
+
+  /** Its kind by the first label of kinds; "" where there is none. @param {number} i @returns {string} */
+  kind(i) {
+    const which = this.kindLabel();
+    return this.table.labels[which]?.levels[this.arrays[`labels.${which}`].data[i]] ?? "";
+  }
+
+  /** Name and kind: "row 17 (7)". @param {number} i */
+  title(i) {
+    const kind = this.kind(i);
+    return this.name(i) + (kind ? ` (${kind})` : "");
+  }
+
   /**
-   * The row of this number or name, or -1; a name that only begins so will do.
-   *
-   * @param {string} text
+   * The row of this name or number ("17", "row 17"), or whose name begins so, of the first n; else -1.
+   * @param {string} text @param {number} [n]
    */
-  find(text) {
-    const wanted = text.trim();
+  find(text, n = this.n) {
+    const wanted = text.trim().toLowerCase();
     if (wanted === "") return -1;
-    /** @type {string[] | null} */
-    const names = this.table.row_names;
-    const exact = names ? names.indexOf(wanted) : -1;
-    if (exact >= 0) return exact;
-    const digits = /^(?:row\s+)?(\d+)$/i.exec(wanted);
-    if (digits) {
-      const number = Number(digits[1]);
-      const numbers = this.arrays["rows.numbers"]?.data;
-      if (!numbers) return number < this.n ? number : -1;
-      return numbers.indexOf(number);
-    }
-    const low = wanted.toLowerCase();
-    return names ? names.findIndex((name) => name.toLowerCase().startsWith(low)) : -1;
+    /** @type {string[]} */
+    const names = (this.table.row_names ?? []).slice(0, n).map((/** @type {string} */ name) => name.toLowerCase());
+    const same = names.indexOf(wanted);
+    if (same >= 0) return same;
+    const number = numberIn(wanted);
+    const found = number === null ? -1 : (this.arrays["rows.numbers"]?.data.indexOf(number) ?? number);
+    return found >= 0 && found < n ? found : names.findIndex((name) => name.startsWith(wanted));
   }
 }
 
-/**
- * Names of which no two are the same: later ones get their number.
- *
- * @param {string[]} names
- */
+/** Names of which no two are the same: later ones get their number. @param {string[]} names */
 function namesApart(names) {
   /** @type {Set<string>} */
   const seen = new Set();
@@ -205,12 +176,7 @@ function namesApart(names) {
   });
 }
 
-/**
- * A name short enough, its end kept: many names begin alike.
- *
- * @param {string} text
- * @param {number} most characters
- */
+/** A name short enough, its end kept: many names begin alike. @param {string} text @param {number} most characters */
 export function shortened(text, most) {
   const letters = lettersOf(text, most);
   if (!letters) return text;
@@ -219,20 +185,8 @@ export function shortened(text, most) {
   return `${head.join("").trimEnd()}…${end.join("").trimStart()}`;
 }
 
-/** @type {WeakMap<object, Rows>} */
-const rowsOfPages = new WeakMap();
-
-/**
- * The rows of a page; parts of the page share them.
- *
- * @param {any} head
- * @param {Arrays} arrays
- */
-export function rowsOf(head, arrays) {
-  let rows = rowsOfPages.get(head);
-  if (!rows) {
-    rows = new Rows(head, arrays);
-    rowsOfPages.set(head, rows);
-  }
-  return rows;
+/** The number of a row in what was typed ("17", "row 17"), or null. @param {string} text */
+export function numberIn(text) {
+  const digits = /^(?:row\s+)?(\d+)$/i.exec(text.trim());
+  return digits && Number(digits[1]);
 }

@@ -5,7 +5,7 @@ import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js
 import { clipped, shortNumber } from "./images.js";
 
 const LINE = 18; // height of a name above a narrow chart
-export const NARROW = "(max-width: 600px)";
+const NARROW = "(max-width: 600px)";
 
 /**
  * @typedef {{x: number, y: number, error?: number, ringed?: boolean, hollow?: boolean}} ChartPoint `hollow`: of a fit that
@@ -24,41 +24,55 @@ export const NARROW = "(max-width: 600px)";
  * @property {string} file the beginning of file names
  */
 
-/**
- * The drawing, its downloads and its table.
- *
- * @param {Chart} chart
- * @returns {HTMLElement}
- */
+/** The drawing, its downloads and its table. @param {Chart} chart */
 export function chartFigure(chart) {
-  const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
-  let svg = makeSvg("svg");
-  const draw = () => {
-    const fresh = drawChart(chart, matchMedia(NARROW).matches);
-    followPoints(fresh, chart, readout);
-    svg.replaceWith(fresh);
-    svg = fresh;
-  };
-  draw();
-  matchMedia(NARROW).addEventListener("change", draw);
-  const rows = chartRows(chart);
-  const name = (/** @type {string} */ end) => fileName(chart.file, chart.title, end);
-  return make("figure", { class: "chart" }, [
-    svg,
-    readout,
-    downloadRow(chart.title.toLowerCase(), [
-      ["SVG", () => saveSvg(svg, name("svg"))],
-      ["PNG", () => savePng(svg, name("png"))],
-      ["CSV", () => saveCsv(rows, name("csv"))],
-    ]),
-    tableOf(chart.title, rows),
-  ]);
+  const { title, file } = chart;
+  return plotFigure({
+    title,
+    file,
+    rows: chartRows(chart),
+    draw: (narrow, readout) => drawChart(chart, narrow, readout),
+  });
 }
 
 /**
- * @param {Chart} chart
- * @returns {Array<Array<string | number | null>>} a line a point
+ * A drawing that is drawn again where the window becomes narrow or wide, a line that reads it out, downloads and a table.
+ * @param {object} plot
+ * @param {string} plot.title
+ * @param {string} plot.file the beginning of file names
+ * @param {Array<Array<string | number | null>>} plot.rows all numbers, the first line their names
+ * @param {(narrow: boolean, readout: HTMLElement) => SVGElement} plot.draw
  */
+export function plotFigure({ title, file, rows, draw }) {
+  const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
+  const window = matchMedia(NARROW);
+  let svg = draw(window.matches, readout);
+  window.addEventListener("change", () => {
+    const fresh = draw(window.matches, readout);
+    svg.replaceWith(fresh);
+    svg = fresh;
+  });
+  const name = (/** @type {string} */ end) => fileName(file, title, end);
+  const downloads = downloadRow(title.toLowerCase(), [
+    ["SVG", () => saveSvg(svg, name("svg"))],
+    ["PNG", () => savePng(svg, name("png"))],
+    ["CSV", () => saveCsv(rows, name("csv"))],
+  ]);
+  return make("figure", { class: "chart" }, [svg, readout, downloads, tableOf(title, rows)]);
+}
+
+/**
+ * An empty plot that names itself.
+ * @param {string} look class @param {number} width @param {number} height
+ * @param {{title: string, about: string}} words
+ */
+export function emptyPlot(look, width, height, { title, about }) {
+  const label = `${title}. ${about} Arrow keys read the values.`;
+  const box = { viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0, "aria-label": label };
+  return makeSvg("svg", { class: look, ...box }, [makeSvg("title", { text: title }), makeSvg("desc", { text: about })]);
+}
+
+/** @param {Chart} chart @returns {Array<Array<string | number | null>>} a line a point */
 export function chartRows(chart) {
   const errors = chart.series.some(({ points }) => points.some((point) => point.error !== undefined));
   const cut = chart.series.some(({ points }) => points.some(({ hollow }) => hollow));
@@ -76,23 +90,16 @@ export function chartRows(chart) {
   ];
 }
 
-/**
- * @param {string} title
- * @param {Array<Array<string | number | null>>} rows
- */
-export function tableOf(title, rows) {
+/** @param {string} title @param {Array<Array<string | number | null>>} rows */
+function tableOf(title, rows) {
   const details = make("details", {}, [make("summary", { text: "The numbers" })]);
   details.addEventListener("toggle", () => {
     if (details.childElementCount > 1) return;
-    const [head, ...body] = rows.map((row, i) =>
-      make(
-        "tr",
-        {},
-        row.map((cell) =>
-          make(i ? "td" : "th", { text: typeof cell === "number" ? shortNumber(cell, 4) : (cell ?? "") }),
-        ),
-      ),
-    );
+    const [head, ...body] = rows.map((row, i) => {
+      const texts = row.map((cell) => (typeof cell === "number" ? shortNumber(cell, 4) : (cell ?? "")));
+      const cells = texts.map((text) => make(i ? "td" : "th", { text }));
+      return make("tr", {}, cells);
+    });
     const caption = make("caption", { class: "unseen", text: title });
     const table = make("table", {}, [caption, make("thead", {}, [head]), make("tbody", {}, body)]);
     details.append(make("div", { class: "scroll tall", tabindex: 0 }, [table]));
@@ -100,10 +107,7 @@ export function tableOf(title, rows) {
   return details;
 }
 
-/**
- * @param {Chart} chart
- * @param {boolean} narrow
- */
+/** @param {Chart} chart @param {boolean} narrow */
 function frameOf(chart, narrow) {
   const points = chart.series.flatMap((series) => series.points);
   const xs = points.map((point) => point.x);
@@ -135,28 +139,19 @@ function frameOf(chart, narrow) {
   };
 }
 
-/**
- * @param {Chart} chart
- * @param {boolean} narrow
- * @returns {SVGElement}
- */
-function drawChart(chart, narrow) {
+/** @param {Chart} chart @param {boolean} narrow @param {HTMLElement} readout */
+function drawChart(chart, narrow, readout) {
   const frame = frameOf(chart, narrow);
-  const size = `0 0 ${frame.width} ${frame.height}`;
-  const svg = makeSvg("svg", { class: "plot", viewBox: size, role: "img", tabindex: 0 });
-  svg.setAttribute("aria-label", `${chart.title}. ${chart.about} Arrow keys read the values.`);
-  svg.append(makeSvg("title", { text: chart.title }), makeSvg("desc", { text: chart.about }));
+  const svg = emptyPlot("plot", frame.width, frame.height, chart);
   svg.append(...axesOf(chart, frame));
   for (const series of chart.series) svg.append(seriesGroup(series, frame));
   svg.append(...(narrow ? namesAbove(chart) : namesBeside(chart, frame)));
   svg.append(makeSvg("circle", { class: "cursor", r: 6, display: "none", "data-screen": "" }));
+  followPoints(svg, chart, frame, readout);
   return svg;
 }
 
-/**
- * @param {Chart} chart
- * @param {ReturnType<typeof frameOf>} frame
- */
+/** @param {Chart} chart @param {ReturnType<typeof frameOf>} frame */
 function* namesBeside(chart, frame) {
   const ends = chart.series.map(({ points }) => points[points.length - 1]);
   const heights = spreadApart(
@@ -182,10 +177,7 @@ function* namesAbove(chart) {
   }
 }
 
-/**
- * @param {Chart} chart
- * @param {ReturnType<typeof frameOf>} frame
- */
+/** @param {Chart} chart @param {ReturnType<typeof frameOf>} frame */
 function* axesOf(chart, frame) {
   const { left, top } = frame;
   for (const tick of niceTicks(...frame.yDomain)) {
@@ -228,10 +220,7 @@ export function tickText(tick) {
   return tick.toLocaleString("en", { maximumSignificantDigits: 6 }).replace("-", "−");
 }
 
-/**
- * @param {Series} series
- * @param {ReturnType<typeof frameOf>} frame
- */
+/** @param {Series} series @param {ReturnType<typeof frameOf>} frame */
 function seriesGroup(series, frame) {
   const group = makeSvg("g", { class: `series colour-${series.colour}` });
   const places = series.points.map((point) => [frame.x(point.x), frame.y(point.y)]);
@@ -255,14 +244,9 @@ function seriesGroup(series, frame) {
 
 /**
  * The point under the pointer, or that arrow keys lead to, in words and ringed.
- *
- * @param {SVGElement} svg
- * @param {Chart} chart
- * @param {HTMLElement} readout
+ * @param {SVGElement} svg @param {Chart} chart @param {ReturnType<typeof frameOf>} frame @param {HTMLElement} readout
  */
-function followPoints(svg, chart, readout) {
-  const [, , width, height] = (svg.getAttribute("viewBox") ?? "").split(" ").map(Number);
-  const frame = frameOf(chart, matchMedia(NARROW).matches);
+function followPoints(svg, chart, frame, readout) {
   const cursor = /** @type {SVGElement} */ (svg.querySelector(".cursor"));
   const at = { series: 0, point: -1 };
   const show = () => {
@@ -277,8 +261,8 @@ function followPoints(svg, chart, readout) {
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();
     const [x, y] = [
-      (event.clientX - box.left) * (width / box.width),
-      (event.clientY - box.top) * (height / box.height),
+      (event.clientX - box.left) * (frame.width / box.width),
+      (event.clientY - box.top) * (frame.height / box.height),
     ];
     let least = Number.POSITIVE_INFINITY;
     chart.series.forEach(({ points }, series) => {

@@ -1,5 +1,5 @@
 /** Saving what is shown: pictures as PNG or SVG, numbers as CSV.  Nothing leaves the machine. */
-import { make, themeColour } from "./dom.js";
+import { button, make, themeColour } from "./dom.js";
 
 /** What an SVG file must carry of the page's style, as attributes: a file has no style sheet. */
 const CARRIED = [
@@ -19,20 +19,8 @@ const CARRIED = [
 ];
 
 /**
- * @param {string} label
- * @param {() => void} action
- * @param {string} [title]
- */
-export function button(label, action, title = "") {
-  const made = make("button", { type: "button", class: "small", text: label, onclick: action });
-  if (title) made.title = title;
-  return made;
-}
-
-/**
  * A row of download buttons.
- *
- * @param {string} what it is that is saved: tells the buttons of several figures apart
+ * @param {string} what is saved: the buttons of several figures differ by it
  * @param {Array<[string, () => void]>} actions label ("PNG") and action
  */
 export function downloadRow(what, actions) {
@@ -46,13 +34,10 @@ export function downloadRow(what, actions) {
   return row;
 }
 
-/**
- * @param {Blob} blob
- * @param {string} name of the file
- */
+/** @param {Blob} blob @param {string} name of the file */
 export function saveBlob(blob, name) {
   const address = URL.createObjectURL(blob);
-  const link = /** @type {HTMLAnchorElement} */ (make("a", { href: address, download: name }));
+  const link = make("a", { href: address, download: name });
   document.body.append(link);
   link.click();
   link.remove();
@@ -61,7 +46,6 @@ export function saveBlob(blob, name) {
 
 /**
  * A table as RFC 4180 has it.  Text that a spreadsheet would take for a formula gets an apostrophe before it.
- *
  * @param {Array<Array<string | number | null>>} rows the first holds the names of the columns
  */
 export function csvText(rows) {
@@ -82,16 +66,12 @@ function csvCell(cell) {
  * @param {string} name of the file
  */
 export function saveCsv(rows, name) {
-  // The mark at the start tells spreadsheets that it is UTF-8.
+  // By the mark at the start spreadsheets know that it is UTF-8.
   saveBlob(new Blob(["\ufeff", csvText(rows)], { type: "text/csv;charset=utf-8" }), name);
 }
 
-/**
- * The drawing as a file of its own, in the colours it has now.
- *
- * @param {SVGElement} svg
- */
-export function svgText(svg) {
+/** The drawing as a file of its own, in the colours it has now. @param {SVGElement} svg */
+function svgText(svg) {
   const copy = /** @type {SVGElement} */ (svg.cloneNode(true));
   const [own, other] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
   own.forEach((element, i) => {
@@ -114,27 +94,19 @@ export function svgText(svg) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/**
- * Of the drawing, not of the screen.
- *
- * @param {SVGElement} svg
- */
+/** Of the drawing, not of the screen. @param {SVGElement} svg */
 function sizeOf(svg) {
   const box = svg.getAttribute("viewBox")?.split(" ").map(Number);
   return box ? [box[2], box[3]] : [svg.clientWidth, svg.clientHeight];
 }
 
-/**
- * @param {SVGElement} svg
- * @param {string} name of the file
- */
+/** @param {SVGElement} svg @param {string} name of the file */
 export function saveSvg(svg, name) {
   saveBlob(new Blob([svgText(svg)], { type: "image/svg+xml" }), name);
 }
 
 /**
  * Small pictures are enlarged, pixel by pixel; drawings are saved at twice their size.
- *
  * @param {HTMLCanvasElement | SVGElement} picture
  * @param {string} name of the file
  */
@@ -145,14 +117,11 @@ export async function savePng(picture, name) {
   }, "image/png");
 }
 
-/**
- * @param {HTMLCanvasElement} canvas
- * @param {number} [least] pixels of the longer side
- */
+/** @param {HTMLCanvasElement} canvas @param {number} [least] pixels of the longer side */
 function enlarged(canvas, least = 320) {
   const times = Math.max(1, Math.ceil(least / Math.max(canvas.width, canvas.height)));
   if (times === 1) return canvas;
-  const large = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const large = make("canvas");
   large.width = times * canvas.width;
   large.height = times * canvas.height;
   const context = large.getContext("2d");
@@ -163,10 +132,7 @@ function enlarged(canvas, least = 320) {
   return large;
 }
 
-/**
- * @param {SVGElement} svg
- * @param {number} times its size
- */
+/** @param {SVGElement} svg @param {number} times its size */
 async function painted(svg, times) {
   const [width, height] = sizeOf(svg);
   const address = URL.createObjectURL(new Blob([svgText(svg)], { type: "image/svg+xml" }));
@@ -174,7 +140,7 @@ async function painted(svg, times) {
     const image = new Image();
     image.src = address;
     await image.decode();
-    const canvas = /** @type {HTMLCanvasElement} */ (make("canvas"));
+    const canvas = make("canvas");
     canvas.width = Math.round(times * width);
     canvas.height = Math.round(times * height);
     canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
@@ -184,11 +150,7 @@ async function painted(svg, times) {
   }
 }
 
-/**
- * A name for a file: letters, digits and hyphens.
- *
- * @param {...string} parts
- */
+/** A name for a file: letters, digits and hyphens. @param {...string} parts */
 export function fileName(...parts) {
   const words = parts
     .slice(0, -1)

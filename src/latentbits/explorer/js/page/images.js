@@ -1,5 +1,5 @@
 /** Numbers as pictures: a row as crisp pixels, named numbers as bars, weights as a Hinton diagram. */
-import { lettersOf, make, makeSvg, themeColour } from "./dom.js";
+import { filterField, lettersOf, make, makeSvg, themeColour } from "./dom.js";
 
 /**
  * @typedef {"bits" | "probability" | "signed" | "strength" | "real"} Kind what numbers are: 0 and 1 (or between, in a
@@ -17,9 +17,8 @@ let followingTheme = false;
 
 /**
  * Draw numbers as pixels, NaN as missing; they keep the colours of the theme.
- *
  * @param {HTMLCanvasElement} canvas
- * @param {Float32Array | Uint8Array | number[]} values row by row from the top
+ * @param {ArrayLike<number>} values row by row from the top
  * @param {[number, number]} shape height and width
  * @param {PictureOptions} [options] `scale`: the largest size of signed numbers, or the least and the greatest of real
  *   ones; from the numbers themselves where it is not given. `label`: what it is a picture of, in words.
@@ -59,22 +58,17 @@ function repaint() {
 }
 
 /**
- * A picture of its own; see `drawImage`.
- *
- * @param {Float32Array | Uint8Array | number[]} values
- * @param {[number, number]} shape
+ * A new picture; see `drawImage`.
+ * @param {ArrayLike<number>} values @param {[number, number]} shape
  * @param {PictureOptions} [options]
  */
 export function imageOf(values, shape, options = {}) {
-  return drawImage(/** @type {HTMLCanvasElement} */ (make("canvas")), values, shape, options);
+  return drawImage(make("canvas"), values, shape, options);
 }
 
 /**
  * The scale that shows these numbers fully: 1 for chances, the largest size of signed ones, the extent of real ones.
- *
- * @param {ArrayLike<number>} values
- * @param {Kind} kind
- * @returns {number | [number, number]}
+ * @param {ArrayLike<number>} values @param {Kind} kind @returns {number | [number, number]}
  */
 export function extentOf(values, kind) {
   if (kind !== "signed" && kind !== "real") return 1;
@@ -88,11 +82,7 @@ export function extentOf(values, kind) {
   return Math.max(Math.abs(low), Math.abs(high)) || 1;
 }
 
-/**
- * @param {Kind} kind
- * @param {number | [number, number]} scale
- * @returns {(value: number) => Colour}
- */
+/** @param {Kind} kind @param {number | [number, number]} scale @returns {(value: number) => Colour} */
 export function colourScale(kind, scale) {
   const missing = rgbOf(themeColour("--missing"));
   const [off, mid, on] = ["--off", "--mid", "--on"].map((name) => rgbOf(themeColour(name)));
@@ -105,13 +95,7 @@ export function colourScale(kind, scale) {
   return (value) => (Number.isNaN(value) ? missing : between([off, mid, on], (value - low) / (high - low)));
 }
 
-/**
- * A colour on the way through three.
- *
- * @param {Colour[]} stops
- * @param {number} place 0 to 1
- * @returns {Colour}
- */
+/** A colour on the way through three. @param {Colour[]} stops @param {number} place 0 to 1 @returns {Colour} */
 export function between(stops, place) {
   const x = Math.min(Math.max(place, 0), 1) * (stops.length - 1);
   const i = Math.min(Math.floor(x), stops.length - 2);
@@ -119,10 +103,7 @@ export function between(stops, place) {
   return /** @type {Colour} */ (stops[i].map((own, k) => Math.round((1 - t) * own + t * stops[i + 1][k])));
 }
 
-/**
- * @param {string} text "#rrggbb"
- * @returns {Colour}
- */
+/** @param {string} text "#rrggbb" @returns {Colour} */
 export function rgbOf(text) {
   const [red, green, blue] = [1, 3, 5].map((i) => Number.parseInt(text.slice(i, i + 2), 16) || 0);
   return [red, green, blue];
@@ -130,7 +111,6 @@ export function rgbOf(text) {
 
 /**
  * Numbers of a sensible length.
- *
  * @param {number} value
  * @param {number} [digits] after the point, for numbers around 1
  */
@@ -145,11 +125,7 @@ export function shortNumber(value, digits = 2) {
   return text.replace("-", "−");
 }
 
-/**
- * The places of the numbers of largest size, the largest first.
- *
- * @param {ArrayLike<number>} values
- */
+/** The places of the numbers of largest size, the largest first. @param {ArrayLike<number>} values */
 export function bySize(values) {
   return Array.from({ length: values.length }, (_, i) => i).sort(
     (a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b,
@@ -166,10 +142,8 @@ export function bySize(values) {
 
 /**
  * Named numbers as a list with bars.
- *
  * @param {BarItem[]} items in the order shown
- * @param {BarOptions} [options]
- * @returns {HTMLElement}
+ * @param {BarOptions} [options] @returns {HTMLElement}
  */
 export function barList(items, options = {}) {
   const most = options.most ?? items.length;
@@ -198,19 +172,14 @@ export function barList(items, options = {}) {
 /**
  * A list of which the first are shown, and all on demand: within a box that scrolls, lest the page grow by metres, and
  * with a field that narrows many down.
- *
  * @param {HTMLElement} list with its first entries
- * @param {BarItem[]} items
- * @param {number} most
- * @param {(item: BarItem, i: number) => HTMLElement} entry
+ * @param {BarItem[]} items @param {number} most @param {(item: BarItem, i: number) => HTMLElement} entry
  */
 function unfolding(list, items, most, entry) {
   const left = items.length - most;
   const more = make("button", { type: "button", class: "small", "aria-expanded": "false", text: `${left} more` });
   const about = list.getAttribute("aria-label") ?? "these";
-  const filter = /** @type {HTMLInputElement} */ (
-    make("input", { type: "search", placeholder: "only names with …", "aria-label": `${about}: only names with this` })
-  );
+  const filter = filterField("names", `${about}: only names with this`);
   filter.hidden = true;
   const none = make("p", { class: "tiny", role: "status" });
   const show = () => {
@@ -241,7 +210,6 @@ function unfolding(list, items, most, entry) {
 
 /**
  * A bar; readers of screens have the number beside it.
- *
  * @param {number} share of the full length, -1 to 1
  * @param {boolean} [signed] from the middle
  * @param {number} [other] where a line crosses it
@@ -262,7 +230,6 @@ export function barOf(share, signed = false, other = undefined) {
 
 /**
  * A Hinton diagram: squares with the area of a number's size and the colour of its sign.
- *
  * @param {ArrayLike<number>} values (rows, columns), row by row
  * @param {string[]} names of the columns
  * @param {{rows?: string[], scale?: number, label?: string}} [options] `rows`: their names; `scale`: the number of a
@@ -305,10 +272,7 @@ export function hinton(values, names, options = {}) {
   return svg;
 }
 
-/**
- * @param {string} text
- * @param {number} most characters
- */
+/** @param {string} text @param {number} most characters */
 export function clipped(text, most) {
   const letters = lettersOf(text, most);
   return letters ? `${letters.slice(0, most - 1).join("")}…` : text;

@@ -1,7 +1,9 @@
 /** What the reader looks at as the end of the page's address, and back: whoever opens the link sees the same. */
 import { groundOf, steppedOnto } from "../map/grounds.js";
-import { rowsOf } from "./cells.js";
 import { part, say } from "./dom.js";
+
+/** @import {Rows} from "./cells.js" */
+/** @import {Choices, Look, State} from "./state.js" */
 
 const WAIT = 300; // milliseconds: browsers forbid an address that changes all the time
 const SAID = 2500; // milliseconds that a button tells what it did
@@ -19,15 +21,12 @@ const SAID = 2500; // milliseconds that a button tells what it did
  * @property {number[]} [lasso] its corners
  * @property {string} [rowsBy] order of the table's picture
  * @property {string} [columnsBy]
- * @property {import("./state.js").Look} [view]
+ * @property {Look} [view]
  * @property {string} [model] whose causes are shown
  * @property {string} [cause] that is marked
  */
 
-/**
- * @param {Seen} seen
- * @returns {string} without its "#"
- */
+/** @param {Seen} seen @returns {string} without its "#" */
 export function fragmentOf(seen) {
   const { section, row, second, map, colour, lines, view, model, cause, hidden, columns, lasso } = seen;
   const { rowsBy, columnsBy } = seen;
@@ -50,8 +49,7 @@ export function fragmentOf(seen) {
 }
 
 /**
- * What a fragment tells; parts that make no sense are left out.
- *
+ * All that a fragment says; parts that make no sense are left out.
  * @param {string} fragment without its "#"
  * @returns {Seen}
  */
@@ -84,19 +82,16 @@ export function seenIn(fragment) {
 }
 
 /**
- * The address follows what the reader does, and what an address tells is shown.
- *
- * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {import("./state.js").State} state as it is at first
+ * The address follows what the reader does, and what an address says is shown.
+ * @param {Rows} rows
+ * @param {State} state as it is at first
  */
-export function followLink(head, arrays, state) {
-  const rows = rowsOf(head, arrays);
+export function followLink(rows, state) {
   const first = { ...state.choices };
   const write = () => {
     clearTimeout(timer);
     const { map } = state.choices;
-    const usual = { ...first, lines: map === null ? first.lines : groundOf(head, arrays, map).lines };
+    const usual = { ...first, lines: map === null ? first.lines : groundOf(rows, map).lines };
     const fragment = fragmentOf(seenNow(state.choices, usual, (row) => rows.number(row)));
     const address = location.href.split("#")[0] + (fragment ? `#${fragment}` : "");
     if (address !== location.href) history.replaceState(null, "", address);
@@ -139,8 +134,7 @@ export function followLink(head, arrays, state) {
 }
 
 /**
- * @param {import("./state.js").Choices} now
- * @param {import("./state.js").Choices} first
+ * @param {Choices} now @param {Choices} first
  * @param {(row: number) => number} numberOf a row in the table
  * @returns {Seen}
  */
@@ -164,11 +158,7 @@ function seenNow(now, first, numberOf) {
   };
 }
 
-/**
- * @param {string} fragment
- * @param {import("./cells.js").Rows} rows
- * @param {import("./state.js").State} state
- */
+/** @param {string} fragment @param {Rows} rows @param {State} state */
 function restoreSeen(fragment, rows, state) {
   if (!fragment.includes("=")) {
     if (fragment) scrollHere(part(fragment)); // it was elsewhere before all was drawn
@@ -181,7 +171,7 @@ function restoreSeen(fragment, rows, state) {
   const known = [...(colours?.options ?? [])].some(({ value }) => value === seen.colour);
   const shown = rows.head.galleries.some((/** @type {{name: string}} */ { name }) => name === seen.model);
   const map = seen.map !== undefined && seen.map <= (rows.head.maps?.shares.length ?? 0) ? seen.map - 1 : null;
-  if (rows.head.maps && map !== state.choices.map) state.set(steppedOnto(groundOf(rows.head, rows.arrays, map)));
+  if (rows.head.maps && map !== state.choices.map) state.set(steppedOnto(groundOf(rows, map)));
   const column = /^bit:(\d+)$/.exec(seen.colour ?? "");
   state.set({
     picked: numbered(seen.row) ?? null,
@@ -204,9 +194,7 @@ function restoreSeen(fragment, rows, state) {
 
 /**
  * Scroll this page to an element.  `scrollIntoView` would also move the page that this one is a frame of.
- *
- * @param {Element | null} element
- * @param {boolean} [centred]
+ * @param {Element | null} element @param {boolean} [centred]
  */
 function scrollHere(element, centred = false) {
   if (!element) return;

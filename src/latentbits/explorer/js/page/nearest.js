@@ -4,9 +4,7 @@ const LETTERS_COMPARED = 60; // of what was typed, and of a name: enough to tell
 
 /**
  * How many letters must be changed, put in or left out to make one text of another.
- *
- * @param {string} a
- * @param {string} b
+ * @param {string} a @param {string} b
  */
 export function editsBetween(a, b) {
   let before = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -23,10 +21,7 @@ export function editsBetween(a, b) {
 
 /**
  * Names that hold the text, or differ from it in few letters, the nearest first.
- *
- * @param {string} text
- * @param {string[]} names
- * @param {number} most
+ * @param {string} text @param {string[]} names @param {number} most
  * @returns {number[]} their places
  */
 export function nearestNames(text, names, most) {
@@ -46,9 +41,7 @@ export function nearestNames(text, names, most) {
 }
 
 /**
- * @param {number} number
- * @param {ArrayLike<number>} numbers
- * @param {number} most
+ * @param {number} number @param {ArrayLike<number>} numbers @param {number} most
  * @returns {number[]} the places of the numbers nearest to it
  */
 export function nearestNumbers(number, numbers, most) {

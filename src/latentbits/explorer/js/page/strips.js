@@ -1,9 +1,8 @@
 /** Numbers of named things as SVG, a line each: points with whiskers in one panel or several, saved like a chart. */
 import { niceTicks, scaleOf } from "./axes.js";
 import { shortened } from "./cells.js";
-import { NARROW, tableOf, tickText } from "./charts.js";
-import { make, makeSvg } from "./dom.js";
-import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js";
+import { emptyPlot, plotFigure, tickText } from "./charts.js";
+import { makeSvg } from "./dom.js";
 
 const LINE_HIGH = 19;
 const TOP = 24;
@@ -23,41 +22,17 @@ const STRIP_LETTER = 7.3; // pixels, about
  * @property {Array<Array<string | number | null>>} table all numbers, the first line their names
  */
 
-/**
- * @param {Strips} strips
- * @returns {HTMLElement}
- */
+/** @param {Strips} strips */
 export function stripFigure(strips) {
-  const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
-  let svg = makeSvg("svg");
-  const draw = () => {
-    const fresh = drawStrips(strips, matchMedia(NARROW).matches);
-    followLines(fresh, strips, readout);
-    svg.replaceWith(fresh);
-    svg = fresh;
-  };
-  draw();
-  matchMedia(NARROW).addEventListener("change", draw);
-  const name = (/** @type {string} */ end) => fileName(strips.file, strips.title, end);
-  return make("figure", { class: "chart" }, [
-    svg,
-    readout,
-    downloadRow(strips.title.toLowerCase(), [
-      ["SVG", () => saveSvg(svg, name("svg"))],
-      ["PNG", () => savePng(svg, name("png"))],
-      ["CSV", () => saveCsv(strips.table, name("csv"))],
-    ]),
-    tableOf(strips.title, strips.table),
-  ]);
+  const { title, file, table } = strips;
+  return plotFigure({ title, file, rows: table, draw: (narrow, readout) => drawStrips(strips, narrow, readout) });
 }
 
 /**
  * Where the panels are: side by side, or on a narrow screen one below the other.
- *
- * @param {Strips} strips
- * @param {boolean} narrow
+ * @param {Strips} strips @param {boolean} narrow
  */
-export function stripFrames(strips, narrow) {
+function stripFrames(strips, narrow) {
   const { names, panels } = strips;
   const width = narrow ? 380 : 760;
   const longest = Math.max(...names.map((name) => name.length), 4);
@@ -79,11 +54,7 @@ export function stripFrames(strips, narrow) {
   return { width, height: narrow ? panels.length * block : block, letters, left, frames };
 }
 
-/**
- * @param {Mark[]} marks
- * @param {boolean} zero
- * @returns {[number, number]}
- */
+/** @param {Mark[]} marks @param {boolean} zero @returns {[number, number]} */
 function domainOf(marks, zero) {
   const all = marks.flatMap(({ value, low, high, other }) => [value, low, high, other]);
   const there = /** @type {number[]} */ (all.filter((one) => one !== undefined && Number.isFinite(one)));
@@ -93,16 +64,10 @@ function domainOf(marks, zero) {
   return [low - margin, high + margin];
 }
 
-/**
- * @param {Strips} strips
- * @param {boolean} narrow
- * @returns {SVGElement}
- */
-function drawStrips(strips, narrow) {
+/** @param {Strips} strips @param {boolean} narrow @param {HTMLElement} readout */
+function drawStrips(strips, narrow, readout) {
   const { width, height, letters, left, frames } = stripFrames(strips, narrow);
-  const svg = makeSvg("svg", { class: "plot strips", viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0 });
-  svg.setAttribute("aria-label", `${strips.title}. ${strips.about} Arrow keys read the values.`);
-  svg.append(makeSvg("title", { text: strips.title }), makeSvg("desc", { text: strips.about }));
+  const svg = emptyPlot("plot strips", width, height, strips);
   strips.panels.forEach((panel, k) => {
     const { top, bottom, right, domain } = frames[k];
     const x = scaleOf(domain, [frames[k].left, right]);
@@ -127,14 +92,11 @@ function drawStrips(strips, narrow) {
     });
   });
   svg.append(makeSvg("rect", { class: "cursor", display: "none", "data-screen": "", width, x: 0, height: LINE_HIGH }));
+  followLines(svg, strips, height, frames, readout);
   return svg;
 }
 
-/**
- * @param {Mark} mark
- * @param {(value: number) => number} x
- * @param {number} y
- */
+/** @param {Mark} mark @param {(value: number) => number} x @param {number} y */
 function* markOf({ value, low, high, other }, x, y) {
   if (!Number.isFinite(value)) return;
   const sure = low !== undefined && high !== undefined && (low > 0 || high < 0);
@@ -155,13 +117,10 @@ function* markOf({ value, low, high, other }, x, y) {
 
 /**
  * The line under the pointer, or that arrow keys lead to, in words.
- *
- * @param {SVGElement} svg
- * @param {Strips} strips
- * @param {HTMLElement} readout
+ * @param {SVGElement} svg @param {Strips} strips @param {number} height
+ * @param {ReturnType<typeof stripFrames>["frames"]} frames @param {HTMLElement} readout
  */
-function followLines(svg, strips, readout) {
-  const { height, frames } = stripFrames(strips, matchMedia(NARROW).matches);
+function followLines(svg, strips, height, frames, readout) {
   const cursor = /** @type {SVGElement} */ (svg.querySelector(".cursor"));
   let at = -1;
   const show = (/** @type {number} */ top) => {

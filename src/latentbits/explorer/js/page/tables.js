@@ -12,11 +12,7 @@ export function showTable(head) {
   table.parentElement?.after(downloadRow("the comparison", [["CSV", save]]));
 }
 
-/**
- * A button in each head of a column, with its explanation.
- *
- * @param {HTMLTableElement} table
- */
+/** A button in each head of a column, with its explanation. @param {HTMLTableElement} table */
 export function makeSortable(table) {
   const heads = /** @type {HTMLTableCellElement[]} */ ([...table.querySelectorAll("thead th")]);
   heads.forEach((cell, column) => {
@@ -31,7 +27,13 @@ export function makeSortable(table) {
       cell.setAttribute("aria-sort", down ? "descending" : "ascending");
       const body = table.tBodies[0];
       const lines = [...body.rows];
-      const keys = lines.map((line) => keyOf(line.cells[column], cell.dataset.type === "number"));
+      const keys = lines.map(
+        ({
+          cells: {
+            [column]: { dataset, textContent },
+          },
+        }) => (cell.dataset.type === "number" ? Number(dataset.value ?? Number.NaN) : (textContent ?? "").trim()),
+      );
       body.append(...sortedOrder(keys, down).map((i) => lines[i]));
       say(`Sorted by ${sort.textContent}, ${down ? "descending" : "ascending"}.`);
     });
@@ -39,19 +41,8 @@ export function makeSortable(table) {
 }
 
 /**
- * @param {HTMLTableCellElement} cell
- * @param {boolean} numeric
- */
-function keyOf(cell, numeric) {
-  return numeric ? Number(cell.dataset.value ?? Number.NaN) : (cell.textContent ?? "").trim();
-}
-
-/**
  * The order of keys; those alike keep theirs, and what is no number comes last either way.
- *
- * @param {Array<number | string>} keys
- * @param {boolean} down
- * @returns {number[]}
+ * @param {Array<number | string>} keys @param {boolean} down @returns {number[]}
  */
 export function sortedOrder(keys, down) {
   const sign = down ? -1 : 1;
@@ -67,9 +58,7 @@ export function sortedOrder(keys, down) {
 
 /**
  * What the table shows, in its order: numbers in full, and the standard errors in columns of their own.
- *
- * @param {HTMLTableElement} table
- * @returns {Array<Array<string | number | null>>}
+ * @param {HTMLTableElement} table @returns {Array<Array<string | number | null>>}
  */
 function cellsOf(table) {
   const heads = [...table.querySelectorAll("thead th")].flatMap((cell) => {
@@ -79,10 +68,7 @@ function cellsOf(table) {
   return [heads, ...[...table.tBodies[0].rows].map((line) => [...line.cells].flatMap(cellValues))];
 }
 
-/**
- * @param {HTMLTableCellElement} cell
- * @returns {Array<string | number>}
- */
+/** @param {HTMLTableCellElement} cell @returns {Array<string | number>} */
 function cellValues(cell) {
   const { value, error } = cell.dataset;
   if (value === undefined) return [(cell.textContent ?? "").trim()];

@@ -5,10 +5,7 @@ let tipCount = 0;
 /** @type {HTMLElement | null} */
 let bubble = null;
 
-/**
- * @param {HTMLElement} element that can have focus
- * @param {string} text
- */
+/** @param {HTMLElement} element that can have focus @param {string} text */
 export function addTip(element, text) {
   const id = `tip-${++tipCount}`;
   element.after(make("span", { id, class: "unseen", text }));
@@ -22,10 +19,7 @@ export function addTip(element, text) {
   });
 }
 
-/**
- * @param {HTMLElement} element
- * @param {string} text
- */
+/** @param {HTMLElement} element @param {string} text */
 function showTip(element, text) {
   if (!bubble) {
     bubble = make("div", { class: "tip", "aria-hidden": "true" });

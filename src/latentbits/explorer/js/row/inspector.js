@@ -1,29 +1,25 @@
 /** One row close up: what was observed, what the other columns make us expect, what is surprising, what is missing. */
-
 import { homeOf, startOn } from "../map/grounds.js";
 import { rankIn } from "../map/maths.js";
-import { rowsOf } from "../page/cells.js";
 import { noSuchRow } from "../page/chooser.js";
-import { make, part, say, themeColour } from "../page/dom.js";
+import { button, captioned, filterField, make, part, say, tableHead, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
 
-/** @typedef {import("./posterior.js").RowStory} RowStory */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {RowStory} from "./posterior.js" */
 
 const SURPRISING = 0.1; // chance of what was observed, given the rest of the row
 const PAUSE = 90; // milliseconds that the cursor must rest on a row
 const FIRST_LINES = 12;
 const PICTURE = 116; // pixels
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showInspector(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showInspector(rows, state) {
+  const { head } = rows;
   const element = part("inspector");
   if (!element || !head.map) return;
-  const rows = rowsOf(head, arrays);
   const body = make("div", { class: "inspected" });
   element.append(make("h3", { text: "Row" }), rowSearch(rows, state), body);
   /** @type {Inspection} */
@@ -53,37 +49,28 @@ export function showInspector(head, arrays, state) {
 /**
  * @typedef {object} Inspection
  * @property {any} head
- * @property {import("../page/cells.js").Rows} rows
- * @property {import("../page/state.js").State} state
+ * @property {Rows} rows
+ * @property {State} state
  * @property {Map<Float32Array, Float32Array>} costs of the rows by a model, and the same ascending
  * @property {boolean} all whether all columns are listed
  * @property {string} filter part of the names that are listed
  */
 
-/**
- * @param {Inspection} inspection
- * @param {Float32Array} cost
- * @returns {Float32Array} ascending
- */
+/** @param {Inspection} inspection @param {Float32Array} cost @returns {Float32Array} ascending */
 function sortedCosts({ costs }, cost) {
   const sorted = costs.get(cost) ?? Float32Array.from(cost).sort();
   costs.set(cost, sorted);
   return sorted;
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- */
+/** @param {Rows} rows @param {State} state */
 function rowSearch(rows, state) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      id: "go-to-row",
-      placeholder: rows.table.row_names ? "number or name" : "number",
-      autocomplete: "off",
-    })
-  );
+  const input = make("input", {
+    type: "search",
+    id: "go-to-row",
+    placeholder: rows.table.row_names ? "number or name" : "number",
+    autocomplete: "off",
+  });
   const answer = make("p", { class: "answer", role: "status" });
   const form = make("form", { class: "controls row-search" }, [
     make("label", { for: "go-to-row", text: "Go to row" }),
@@ -94,7 +81,7 @@ function rowSearch(rows, state) {
   /** @param {number} row */
   const go = (row) => {
     answer.replaceChildren();
-    const [x, y] = startOn(homeOf(rows.head, rows.arrays, state, row), row).mean;
+    const [x, y] = startOn(homeOf(rows, state, row), row).mean;
     state.set({ picked: row });
     state.set({ place: { x, y } }); // after the step to the map that the row is on
     say(`Picked: ${rows.name(row)}`);
@@ -103,20 +90,16 @@ function rowSearch(rows, state) {
     event.preventDefault();
     const row = rows.find(input.value);
     if (row >= 0) go(row);
-    else answer.replaceChildren(...noSuchRow(input.value, rows.head, rows.arrays, rows.n, go));
+    else answer.replaceChildren(...noSuchRow(input.value, rows, rows.n, go));
   });
   input.addEventListener("input", () => answer.replaceChildren());
   return form;
 }
 
-/**
- * @param {HTMLElement} body
- * @param {number} row
- * @param {Inspection} inspection
- */
+/** @param {HTMLElement} body @param {number} row @param {Inspection} inspection */
 function showRow(body, row, inspection) {
   const { head, rows, state } = inspection;
-  const ground = homeOf(head, rows.arrays, state, row);
+  const ground = homeOf(rows, state, row);
   const cells = rows.cells(row);
   const story = storyOf(ground, cells, startOn(ground, row));
   const odd = surprisingOf(story);
@@ -152,37 +135,27 @@ function showRow(body, row, inspection) {
     );
 }
 
-/**
- * Columns whose cell is surprising, the most surprising first.
- *
- * @param {RowStory} story
- */
+/** Columns whose cell is surprising, the most surprising first. @param {RowStory} story */
 export function surprisingOf(story) {
   return Array.from(story.surprise.keys())
     .filter((j) => story.surprise[j] < SURPRISING)
     .sort((a, b) => story.surprise[a] - story.surprise[b] || a - b);
 }
 
-/**
- * @param {number} row
- * @param {import("../page/state.js").State} state
- */
+/** @param {number} row @param {State} state */
 function rowButtons(row, state) {
   const { picked } = state.choices;
-  const second = make("button", { type: "button", class: "small", text: "use as second row (B)" });
-  second.addEventListener("click", () => state.set({ other: row }));
-  const keep = make("button", { type: "button", class: "small", text: picked === row ? "let go" : "keep (A)" });
-  keep.addEventListener("click", () => state.set({ picked: picked === row ? null : row, hovered: row }));
-  return make("p", { class: "downloads" }, [keep, second]);
+  return make("p", { class: "downloads" }, [
+    button(picked === row ? "let go" : "keep (A)", () =>
+      state.set({ picked: picked === row ? null : row, hovered: row }),
+    ),
+    button("use as second row (B)", () => state.set({ other: row })),
+  ]);
 }
 
 /**
  * Observed, predicted from the other pixels, and which pixels surprise.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Float64Array} cells
- * @param {RowStory} story
- * @param {number[]} odd
+ * @param {Rows} rows @param {Float64Array} cells @param {RowStory} story @param {number[]} odd
  * @param {[number, number]} shape
  */
 function threeImages(rows, cells, story, odd, shape) {
@@ -196,7 +169,7 @@ function threeImages(rows, cells, story, odd, shape) {
   ]);
   const figures = pictures.map(([name, values, outlined, label]) => {
     const canvas = cellPicture(values, shape, colourScale(kind, scale), outlined, label);
-    return make("figure", {}, [canvas, make("figcaption", { text: name })]);
+    return captioned(canvas, name);
   });
   const worst = odd
     .slice(0, 6)
@@ -212,17 +185,13 @@ export function chance(p) {
 
 /**
  * Pixels large enough to be hatched (missing) and outlined (surprising).
- *
- * @param {ArrayLike<number>} values
- * @param {[number, number]} shape
- * @param {(value: number) => number[]} colour
- * @param {number[]} outlined
- * @param {string} label
+ * @param {ArrayLike<number>} values @param {[number, number]} shape @param {(value: number) => number[]} colour
+ * @param {number[]} outlined @param {string} label
  */
 function cellPicture(values, [height, width], colour, outlined, label) {
   const ratio = window.devicePixelRatio || 1;
   const size = Math.max(3, Math.floor((PICTURE * ratio) / Math.max(width, height)));
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { role: "img", "aria-label": label, title: label }));
+  const canvas = make("canvas", { role: "img", "aria-label": label, title: label });
   canvas.width = width * size;
   canvas.height = height * size;
   const context = canvas.getContext("2d");
@@ -244,12 +213,7 @@ function cellPicture(values, [height, width], colour, outlined, label) {
   return canvas;
 }
 
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {number} x
- * @param {number} y
- * @param {number} size
- */
+/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} size */
 function hatch(context, x, y, size) {
   context.strokeStyle = themeColour("--grey");
   context.lineWidth = 1;
@@ -262,19 +226,9 @@ function hatch(context, x, y, size) {
   context.stroke();
 }
 
-/**
- * @param {HTMLElement} body
- * @param {number} row
- * @param {Inspection} inspection
- */
+/** @param {HTMLElement} body @param {number} row @param {Inspection} inspection */
 function cellFilter(body, row, inspection) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      "aria-label": "Only columns with this in their name",
-      placeholder: "only columns with …",
-    })
-  );
+  const input = filterField("columns", "Only columns with this in their name");
   input.value = inspection.filter;
   input.addEventListener("input", () => {
     inspection.filter = input.value;
@@ -288,11 +242,7 @@ function cellFilter(body, row, inspection) {
 
 /**
  * Columns, the most surprising first; missing ones before those that fit.
- *
- * @param {Float64Array} cells
- * @param {RowStory} story
- * @param {Inspection} inspection
- * @param {() => void} again
+ * @param {Float64Array} cells @param {RowStory} story @param {Inspection} inspection @param {() => void} again
  */
 function cellTable(cells, story, inspection, again) {
   const { rows } = inspection;
@@ -302,29 +252,14 @@ function cellTable(cells, story, inspection, again) {
     .filter((j) => rows.columns[j].toLowerCase().includes(wanted))
     .sort((a, b) => key[a] - key[b] || a - b);
   const listed = inspection.all ? order : order.slice(0, FIRST_LINES);
-  const heads = ["Column", "Observed", rows.real ? "Expected" : "P(1)"];
+  const lines = listed.map((j) => cellLine(j, cells, story, rows));
   const table = make("table", { class: "cells" }, [
     make("caption", { class: "unseen", text: "Cells of the row, the most surprising first" }),
-    make("thead", {}, [
-      make(
-        "tr",
-        {},
-        heads.map((text) => make("th", { scope: "col", text })),
-      ),
-    ]),
-    make(
-      "tbody",
-      {},
-      listed.map((j) => cellLine(j, cells, story, rows)),
-    ),
+    tableHead(["Column", "Observed", rows.real ? "Expected" : "P(1)"]),
+    make("tbody", {}, lines),
   ]);
   if (order.length <= FIRST_LINES) return table;
-  const more = make("button", {
-    type: "button",
-    class: "small",
-    text: inspection.all ? "fewer" : `${order.length - FIRST_LINES} more`,
-  });
-  more.addEventListener("click", () => {
+  const more = button(inspection.all ? "fewer" : `${order.length - FIRST_LINES} more`, () => {
     inspection.all = !inspection.all;
     again();
   });
@@ -332,12 +267,7 @@ function cellTable(cells, story, inspection, again) {
   return make("div", {}, [box, more]);
 }
 
-/**
- * @param {number} j
- * @param {Float64Array} cells
- * @param {RowStory} story
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {number} j @param {Float64Array} cells @param {RowStory} story @param {Rows} rows */
 function cellLine(j, cells, story, rows) {
   const missing = Number.isNaN(cells[j]);
   const odd = story.surprise[j] < SURPRISING;

@@ -28,11 +28,7 @@ export function storyOf(model, cells, start) {
 
 /**
  * The grid is laid twice: around where the row is thought to be, and around where the first grid found it.
- *
- * @param {Model} model
- * @param {ArrayLike<number>} cells
- * @param {Gaussian} start
- * @returns {RowStory}
+ * @param {Model} model @param {ArrayLike<number>} cells @param {Gaussian} start @returns {RowStory}
  */
 function storyOfBits(model, cells, start) {
   const first = onGrid(model, cells, start);
@@ -58,9 +54,7 @@ function storyOfBits(model, cells, start) {
 
 /**
  * The row with its holes filled: chances of bits, means of real columns; what was observed is kept.
- *
- * @param {Model} model
- * @param {ArrayLike<number>} cells
+ * @param {Model} model @param {ArrayLike<number>} cells
  * @param {Gaussian} start where it is
  */
 export function completed(model, cells, start) {
@@ -84,10 +78,7 @@ export function completed(model, cells, start) {
 
 /**
  * Chances of places around `about`, given the bits of a row; the prior is a standard Gaussian.
- *
- * @param {Model} model
- * @param {ArrayLike<number>} cells
- * @param {Gaussian} about
+ * @param {Model} model @param {ArrayLike<number>} cells @param {Gaussian} about
  */
 function onGrid(model, cells, about) {
   const places = gridAround(about);
@@ -115,11 +106,7 @@ function onGrid(model, cells, about) {
   return { places, chances, place: momentsOf(places, chances) };
 }
 
-/**
- * A square grid, stretched along the ellipse of a Gaussian: x and y by turns.
- *
- * @param {Gaussian} gaussian
- */
+/** A square grid, stretched along the ellipse of a Gaussian: x and y by turns. @param {Gaussian} gaussian */
 function gridAround({ mean, covariance: [xx, yy, xy] }) {
   // a triangle whose square is the covariance
   const a = Math.sqrt(Math.max(xx, 1e-8));
@@ -137,11 +124,7 @@ function gridAround({ mean, covariance: [xx, yy, xy] }) {
   return places;
 }
 
-/**
- * @param {Float64Array} places
- * @param {Float64Array} chances
- * @returns {Gaussian}
- */
+/** @param {Float64Array} places @param {Float64Array} chances @returns {Gaussian} */
 function momentsOf(places, chances) {
   const mean = [0, 0];
   for (let g = 0; g < chances.length; g++) {
@@ -160,11 +143,7 @@ function momentsOf(places, chances) {
 
 /**
  * Of real columns everything is Gaussian, and known without a grid.
- *
- * @param {Model} model
- * @param {ArrayLike<number>} noise
- * @param {ArrayLike<number>} cells
- * @returns {RowStory}
+ * @param {Model} model @param {ArrayLike<number>} noise @param {ArrayLike<number>} cells @returns {RowStory}
  */
 function storyOfNumbers({ weights, bias }, noise, cells) {
   const d = cells.length;
@@ -193,10 +172,7 @@ function storyOfNumbers({ weights, bias }, noise, cells) {
   return { place: gaussianOf(sums), predicted, surprise, sds };
 }
 
-/**
- * @param {number[]} sums precision xx, yy, xy, and precision times mean
- * @returns {Gaussian}
- */
+/** @param {number[]} sums precision xx, yy, xy, and precision times mean @returns {Gaussian} */
 function gaussianOf([xx, yy, xy, hx, hy]) {
   const size = xx * yy - xy * xy;
   const covariance = [yy / size, xx / size, -xy / size];
@@ -208,7 +184,6 @@ function gaussianOf([xx, yy, xy, hx, hy]) {
 
 /**
  * The chance that a standard Gaussian is at least as far from 0 as z, to 2e-7 (Abramowitz and Stegun 7.1.26).
- *
  * @param {number} z
  */
 export function twoTails(z) {

@@ -1,11 +1,14 @@
 /** Rows and columns that the model of the map fits worst. */
-import { rowsOf } from "../page/cells.js";
-import { make, part } from "../page/dom.js";
+import { filterField, make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv } from "../page/downloads.js";
 import { shortNumber } from "../page/images.js";
 import { stripFigure } from "../page/strips.js";
 import { makeSortable } from "../page/tables.js";
 import { chance } from "./inspector.js";
+
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
+/** @import {Strips} from "../page/strips.js" */
 
 const MOST_LINES = 1000; // of columns
 const MANY_LINES = 30; // that a field narrows down
@@ -16,15 +19,11 @@ const MOST_DRAWN = 25; // in a picture
  *   surprise: Array<number | null>}} WorstRow
  */
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showWorst(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showWorst(rows, state) {
+  const { head } = rows;
   const place = part("worst");
   if (!place || !head.misfit) return;
-  const rows = rowsOf(head, arrays);
   place.append(
     make("p", { class: "about", text: aboutWorst(head) }),
     make("div", { class: "worst-grid" }, [worstRows(head, rows, state), worstColumns(head, rows)]),
@@ -44,11 +43,7 @@ function aboutWorst(head) {
   return `The ${head.map.name} of the map predict each cell from the other cells of its row. ${against}. ${listed} By chance alone some are two standard deviations beyond it.`;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {import("../page/state.js").State} state
- */
+/** @param {any} head @param {Rows} rows @param {State} state */
 function worstRows(head, rows, state) {
   /** @type {WorstRow[]} */
   const found = head.misfit.rows;
@@ -90,10 +85,7 @@ function worstRows(head, rows, state) {
   ]);
 }
 
-/**
- * @param {WorstRow} one
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {WorstRow} one @param {Rows} rows */
 function oddWords(one, rows) {
   const words = one.odd.flatMap((j, k) => {
     const much = one.surprise[k];
@@ -104,12 +96,8 @@ function oddWords(one, rows) {
   return words.join("; ");
 }
 
-/**
- * @param {WorstRow[]} found
- * @param {import("../page/cells.js").Rows} rows
- * @returns {Array<Array<string | number | null>>}
- */
-export function worstRowLines(found, rows) {
+/** @param {WorstRow[]} found @param {Rows} rows @returns {Array<Array<string | number | null>>} */
+function worstRowLines(found, rows) {
   const heads = ["row", "name", "bits beyond", "standard deviation", "surprising cells", "expected", "most surprising"];
   const lines = found.map((one) => [
     rows.number(one.row),
@@ -123,10 +111,7 @@ export function worstRowLines(found, rows) {
   return [heads, ...lines];
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {any} head @param {Rows} rows */
 function worstColumns(head, rows) {
   /** @type {{column_bits: Array<number | null>, column_alone: Array<number | null>}} */
   const { column_bits: bits, column_alone: alone } = head.misfit;
@@ -165,11 +150,7 @@ function worstColumns(head, rows) {
   ]);
 }
 
-/**
- * Drawn when it is opened.
- *
- * @param {() => HTMLElement} draw
- */
+/** Drawn when it is opened. @param {() => HTMLElement} draw */
 function asPicture(draw) {
   const details = make("details", { class: "as-picture" }, [make("summary", { text: "As a picture" })]);
   details.addEventListener("toggle", () => {
@@ -178,12 +159,7 @@ function asPicture(draw) {
   return details;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {WorstRow[]} found
- * @returns {import("../page/strips.js").Strips}
- */
+/** @param {any} head @param {Rows} rows @param {WorstRow[]} found @returns {Strips} */
 function worstRowStrips(head, rows, found) {
   const shown = found.slice(0, MOST_DRAWN);
   const marks = shown.map(({ beyond, sd }) => {
@@ -200,12 +176,7 @@ function worstRowStrips(head, rows, found) {
   };
 }
 
-/**
- * @param {any} head
- * @param {import("../page/cells.js").Rows} rows
- * @param {number[]} order
- * @returns {import("../page/strips.js").Strips}
- */
+/** @param {any} head @param {Rows} rows @param {number[]} order @returns {Strips} */
 function worstColumnStrips(head, rows, order) {
   const { column_bits: bits, column_alone: alone } = head.misfit;
   const shown = order.slice(0, MOST_DRAWN);
@@ -226,13 +197,7 @@ function worstColumnStrips(head, rows, order) {
 
 /** @param {HTMLElement[]} lines */
 function lineFilter(lines) {
-  const input = /** @type {HTMLInputElement} */ (
-    make("input", {
-      type: "search",
-      placeholder: "only columns with …",
-      "aria-label": "Fits worst: only columns with this in their name",
-    })
-  );
+  const input = filterField("columns", "Fits worst: only columns with this in their name");
   input.addEventListener("input", () => {
     const wanted = input.value.trim().toLowerCase();
     for (const line of lines) line.hidden = !(line.firstChild?.textContent ?? "").toLowerCase().includes(wanted);
@@ -246,19 +211,16 @@ function numberCell(value) {
 }
 
 /**
- * @param {string} caption
- * @param {HTMLElement[]} lines
+ * @param {string} caption @param {HTMLElement[]} lines
  * @param {Array<[string, string, string]>} heads name, type, explanation
  */
 function worstTable(caption, lines, heads) {
   const cells = heads.map(([text, type, title]) => make("th", { scope: "col", "data-type": type, title, text }));
-  const table = /** @type {HTMLTableElement} */ (
-    make("table", { class: "worst" }, [
-      make("caption", { class: "unseen", text: caption }),
-      make("thead", {}, [make("tr", {}, cells)]),
-      make("tbody", {}, lines),
-    ])
-  );
+  const table = make("table", { class: "worst" }, [
+    make("caption", { class: "unseen", text: caption }),
+    make("thead", {}, [make("tr", {}, cells)]),
+    make("tbody", {}, lines),
+  ]);
   makeSortable(table);
   return table;
 }

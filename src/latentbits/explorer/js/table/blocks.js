@@ -1,11 +1,11 @@
 /** A table as few numbers: orders of rows and columns, and means of blocks of cells, as many as a picture has pixels. */
 
+/** @import {TypedArrayOf} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+
 /**
  * Places 0, 1, .. in the order of a number of each, those without one last.
- *
- * @param {number} n
- * @param {(i: number) => number} key
- * @returns {Uint32Array}
+ * @param {number} n @param {(i: number) => number} key @returns {Uint32Array}
  */
 export function orderBy(n, key) {
   const keys = Float64Array.from({ length: n }, (_, i) => key(i));
@@ -15,8 +15,7 @@ export function orderBy(n, key) {
 
 /**
  * The rows by the cause that is strongest in each, and within a cause the strongest first.
- *
- * @param {import("../page/arrays.js").TypedArrayOf} active (n, m)
+ * @param {TypedArrayOf} active (n, m)
  * @returns {Uint32Array}
  */
 export function orderByCause(active) {
@@ -30,10 +29,7 @@ export function orderByCause(active) {
 
 /**
  * Where block k of `blocks` begins, of n things side by side.
- *
- * @param {number} k
- * @param {number} n
- * @param {number} blocks
+ * @param {number} k @param {number} n @param {number} blocks
  */
 export function startOfBlock(k, n, blocks) {
   return Math.floor((k * n) / blocks);
@@ -41,10 +37,7 @@ export function startOfBlock(k, n, blocks) {
 
 /**
  * Means of blocks of cells, NaN where nothing is known.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} rowOrder
- * @param {Uint32Array} columnOrder
+ * @param {Rows} rows @param {Uint32Array} rowOrder @param {Uint32Array} columnOrder
  * @param {number} height blocks of rows
  * @param {number} width blocks of columns
  * @returns {Float32Array} (height, width); real columns are in standard deviations from their means
@@ -70,11 +63,7 @@ export function blockMeans(rows, rowOrder, columnOrder, height, width) {
 
 /**
  * There may be tens of millions: which byte and which bit of it a column has is found once.
- *
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} columns
- * @param {Uint32Array} blockOf
- * @returns {Adder}
+ * @param {Rows} rows @param {Uint32Array} columns @param {Uint32Array} blockOf @returns {Adder}
  */
 function bitsAdder(rows, columns, blockOf) {
   const width = (rows.d + 7) >> 3;
@@ -91,12 +80,7 @@ function bitsAdder(rows, columns, blockOf) {
   };
 }
 
-/**
- * @param {import("../page/cells.js").Rows} rows
- * @param {Uint32Array} columns
- * @param {Uint32Array} blockOf
- * @returns {Adder}
- */
+/** @param {Rows} rows @param {Uint32Array} columns @param {Uint32Array} blockOf @returns {Adder} */
 function numbersAdder(rows, columns, blockOf) {
   const { means, sds } = rows.overall();
   return (row, sums, counts) => {

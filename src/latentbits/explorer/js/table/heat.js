@@ -1,11 +1,14 @@
 /** The table itself as a picture: rows and columns in an order of the reader's, with their names under the cursor. */
 import { bestFirst } from "../causes/causes.js";
-import { rowsOf } from "../page/cells.js";
-import { make, part } from "../page/dom.js";
+import { make, part, selectOf, whenNear } from "../page/dom.js";
 import { downloadRow, fileName, saveBlob, savePng } from "../page/downloads.js";
 import { drawImage, shortNumber } from "../page/images.js";
 import { blockMeans, orderBy, orderByCause, startOfBlock } from "./blocks.js";
 import { heatSvg } from "./heatsvg.js";
+
+/** @import {Arrays} from "../page/arrays.js" */
+/** @import {Rows} from "../page/cells.js" */
+/** @import {State} from "../page/state.js" */
 
 const MOST_HIGH = 560; // pixels
 const LARGEST_ROW = 14; // pixels of a row of few
@@ -15,17 +18,13 @@ const LARGEST_ROW = 14; // pixels of a row of few
  * @typedef {{rows: Uint32Array, columns: Uint32Array, height: number, width: number, means: Float32Array}} Heat
  */
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/state.js").State} state
- */
-export function showHeat(head, arrays, state) {
+/** @param {Rows} rows @param {State} state */
+export function showHeat(rows, state) {
+  const { head, arrays } = rows;
   const place = part("heat");
   if (!place) return;
-  const rows = rowsOf(head, arrays);
   const [rowOrders, columnOrders] = [ordersOfRows(head, arrays, rows), ordersOfColumns(arrays, rows)];
-  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { tabindex: 0, role: "img" }));
+  const canvas = make("canvas", { tabindex: 0, role: "img" });
   const mark = make("div", { class: "heat-mark", "aria-hidden": "true", hidden: true });
   const frame = make("div", { class: "heat-frame" }, [canvas, mark]);
   const readout = make("p", { class: "readout", role: "status" });
@@ -39,12 +38,8 @@ export function showHeat(head, arrays, state) {
     if (heat) mark.style.top = `${(100 * (at + 0.5)) / heat.rows.length}%`;
   };
   const draw = () => {
-    heat = heatOf(
-      rows,
-      orderOf(rowOrders, state.choices.rowsBy),
-      orderOf(columnOrders, state.choices.columnsBy),
-      frame.clientWidth,
-    );
+    const { rowsBy, columnsBy } = state.choices;
+    heat = heatOf(rows, orderOf(rowOrders, rowsBy), orderOf(columnOrders, columnsBy), frame.clientWidth);
     const look = rows.real
       ? { kind: /** @type {const} */ ("signed"), scale: 2 }
       : { kind: /** @type {const} */ ("probability") };
@@ -57,20 +52,15 @@ export function showHeat(head, arrays, state) {
     showMark();
   };
   state.set({ rowsBy: rowOrders[0].text, columnsBy: columnOrders[0].text });
-  const rowChoice = orderChoice(rowOrders, (rowsBy) => state.set({ rowsBy }));
-  const columnChoice = orderChoice(columnOrders, (columnsBy) => state.set({ columnsBy }));
+  const rowChoice = selectOf(textsOf(rowOrders), (rowsBy) => state.set({ rowsBy }));
+  const columnChoice = selectOf(textsOf(columnOrders), (columnsBy) => state.set({ columnsBy }));
   state.on(["rowsBy", "columnsBy"], ({ rowsBy, columnsBy }) => {
     rowChoice.value = orderOf(rowOrders, rowsBy).text;
     columnChoice.value = orderOf(columnOrders, columnsBy).text;
     if (heat) draw(); // else when it comes into sight
   });
-  followCursor(
-    canvas,
-    () => heat,
-    rows,
-    readout,
-    (row) => state.set({ picked: row }),
-  );
+  const pick = (/** @type {number} */ row) => state.set({ picked: row });
+  followCursor(canvas, () => heat, rows, readout, pick);
   state.on(["picked"], showMark);
   place.append(
     make("p", { class: "about", text: aboutHeat(rows) }),
@@ -100,7 +90,7 @@ function pixelsHigh(height) {
   return Math.min(MOST_HIGH, LARGEST_ROW * height);
 }
 
-/** @param {import("../page/cells.js").Rows} rows */
+/** @param {Rows} rows */
 function aboutHeat(rows) {
   const cells = rows.real
     ? "Red is above the mean of a column and blue below it, by up to two standard deviations."
@@ -108,21 +98,14 @@ function aboutHeat(rows) {
   return `Each cell of the table, or the mean of a block of cells where there are more than pixels. ${cells} Point at it for names; click to pick a row.`;
 }
 
-/**
- * @param {Heat} heat
- */
+/** @param {Heat} heat */
 function sizeWords({ rows, columns, height, width }) {
   const [down, across] = [rows.length / height, columns.length / width];
   if (down === 1 && across === 1) return "Each cell is shown.";
   return `A pixel is the mean of about ${shortNumber(down, 1)} rows and ${shortNumber(across, 1)} columns.`;
 }
 
-/**
- * @param {any} head
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
- * @returns {Order[]}
- */
+/** @param {any} head @param {Arrays} arrays @param {Rows} rows @returns {Order[]} */
 function ordersOfRows(head, arrays, rows) {
   /** @type {Order[]} */
   const orders = [{ text: "their number", order: () => orderBy(rows.n, (i) => rows.number(i)) }];
@@ -148,11 +131,7 @@ function ordersOfRows(head, arrays, rows) {
   return orders;
 }
 
-/**
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {import("../page/cells.js").Rows} rows
- * @returns {Order[]}
- */
+/** @param {Arrays} arrays @param {Rows} rows @returns {Order[]} */
 function ordersOfColumns(arrays, rows) {
   /** @type {Order[]} */
   const orders = [
@@ -169,36 +148,18 @@ function ordersOfColumns(arrays, rows) {
   ];
 }
 
-/**
- * @param {Order[]} orders
- * @param {(text: string) => void} choose
- */
-function orderChoice(orders, choose) {
-  const select = /** @type {HTMLSelectElement} */ (
-    make(
-      "select",
-      {},
-      orders.map(({ text }) => make("option", { value: text, text })),
-    )
-  );
-  select.addEventListener("change", () => choose(select.value));
-  return select;
+/** What a list of them offers. @param {Order[]} orders @returns {Array<[string, string]>} */
+function textsOf(orders) {
+  return orders.map(({ text }) => [text, text]);
 }
 
-/**
- * The order of this name, or the first.
- *
- * @param {Order[]} orders
- * @param {string} text
- */
+/** The order of this name, or the first. @param {Order[]} orders @param {string} text */
 function orderOf(orders, text) {
   return orders.find((one) => one.text === text) ?? orders[0];
 }
 
 /**
- * @param {import("../page/cells.js").Rows} rows
- * @param {Order} rowOrder
- * @param {Order} columnOrder
+ * @param {Rows} rows @param {Order} rowOrder @param {Order} columnOrder
  * @param {number} room pixels across
  * @returns {Heat}
  */
@@ -208,10 +169,7 @@ function heatOf(rows, rowOrder, columnOrder, room) {
   return { rows: down, columns: across, height, width, means: blockMeans(rows, down, across, height, width) };
 }
 
-/**
- * @param {HTMLElement} frame
- * @param {() => void} draw
- */
+/** @param {HTMLElement} frame @param {() => void} draw */
 function drawWhenSeen(frame, draw) {
   let width = 0;
   const again = () => {
@@ -219,24 +177,12 @@ function drawWhenSeen(frame, draw) {
     width = frame.clientWidth;
     draw();
   };
-  const watch = new IntersectionObserver(
-    (seen) => {
-      if (!seen.some((one) => one.isIntersecting)) return;
-      watch.disconnect();
-      new ResizeObserver(again).observe(frame);
-    },
-    { rootMargin: "400px" },
-  );
-  watch.observe(frame);
+  whenNear([frame], () => new ResizeObserver(again).observe(frame));
 }
 
 /**
  * What is under the mouse, or where the arrow keys went; a click or Enter picks the row.
- *
- * @param {HTMLCanvasElement} canvas
- * @param {() => Heat | null} heatNow
- * @param {import("../page/cells.js").Rows} rows
- * @param {HTMLElement} readout
+ * @param {HTMLCanvasElement} canvas @param {() => Heat | null} heatNow @param {Rows} rows @param {HTMLElement} readout
  * @param {(row: number) => void} pick
  */
 function followCursor(canvas, heatNow, rows, readout, pick) {
@@ -273,12 +219,7 @@ function followCursor(canvas, heatNow, rows, readout, pick) {
   });
 }
 
-/**
- * @param {Heat} heat
- * @param {number} x
- * @param {number} y
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {Heat} heat @param {number} x @param {number} y @param {Rows} rows */
 function cellWords(heat, x, y, rows) {
   const own = [startOfBlock(y, heat.rows.length, heat.height), startOfBlock(y + 1, heat.rows.length, heat.height)];
   const columns = [startOfBlock(x, rows.d, heat.width), startOfBlock(x + 1, rows.d, heat.width)];
@@ -294,11 +235,7 @@ function cellWords(heat, x, y, rows) {
   return `${who}, ${what}: ${Number.isNaN(mean) ? "all missing" : value + unit}`;
 }
 
-/**
- * @param {number[]} range
- * @param {(k: number) => string} nameOf
- * @param {string} what
- */
+/** @param {number[]} range @param {(k: number) => string} nameOf @param {string} what */
 function named([from, to], nameOf, what) {
   return to - from === 1 ? nameOf(from) : `${to - from} ${what}, ${nameOf(from)} to ${nameOf(to - 1)}`;
 }

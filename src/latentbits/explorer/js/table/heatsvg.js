@@ -1,7 +1,10 @@
 /** The picture of the table as a drawing, for papers: its pixels as they are, with names and a scale as text. */
 import { shortened } from "../page/cells.js";
-import { makeSvg, themeColour } from "../page/dom.js";
+import { fileSvg, makeSvg, themeColour } from "../page/dom.js";
 import { startOfBlock } from "./blocks.js";
+
+/** @import {Rows} from "../page/cells.js" */
+/** @import {Heat} from "./heat.js" */
 
 const WIDE = 640;
 const HEAT_HIGH = 720;
@@ -11,10 +14,7 @@ const HEAT_LETTERS = 22;
 
 /**
  * @param {HTMLCanvasElement} canvas a pixel a block
- * @param {import("./heat.js").Heat} heat
- * @param {import("../page/cells.js").Rows} rows
- * @param {string} rowsBy
- * @param {string} columnsBy
+ * @param {Heat} heat @param {Rows} rows @param {string} rowsBy @param {string} columnsBy
  * @returns {string} the text of the file
  */
 export function heatSvg(canvas, heat, rows, rowsBy, columnsBy) {
@@ -25,19 +25,9 @@ export function heatSvg(canvas, heat, rows, rowsBy, columnsBy) {
     10 + HEAT_LETTER * Math.max(0, ...names.map(({ text }) => text.length));
   const [left, top] = [room(down), 30 + room(across)];
   const [width, height] = [left + WIDE + 16, top + high + 34];
-  const ink = themeColour("--ink");
-  const svg = makeSvg("svg", {
-    xmlns: "http://www.w3.org/2000/svg",
-    width,
-    height,
-    viewBox: `0 0 ${width} ${height}`,
-    "font-family": "system-ui, sans-serif",
-    "font-size": 10,
-    fill: ink,
-  });
+  const svg = fileSvg(width, height, 10);
   const title = `${rows.table.source}: rows by ${rowsBy}, columns by ${columnsBy}`;
   svg.append(
-    makeSvg("rect", { width, height, fill: themeColour("--paper") }),
     makeSvg("text", { x: 8, y: 18, "font-size": 13, "font-weight": 600, text: title }),
     makeSvg("image", {
       href: canvas.toDataURL("image/png"),
@@ -60,9 +50,7 @@ export function heatSvg(canvas, heat, rows, rowsBy, columnsBy) {
 
 /**
  * Names beside their blocks; none where there is no room for all of them.
- *
- * @param {Uint32Array} order
- * @param {number} blocks
+ * @param {Uint32Array} order @param {number} blocks
  * @param {number} length pixels
  * @param {(k: number) => string} nameOf
  */
@@ -74,10 +62,7 @@ function namesOf(order, blocks, length, nameOf) {
   }));
 }
 
-/**
- * @param {import("./heat.js").Heat} heat
- * @param {import("../page/cells.js").Rows} rows
- */
+/** @param {Heat} heat @param {Rows} rows */
 function heatWords(heat, rows) {
   const many = `${heat.rows.length.toLocaleString("en")} rows, ${rows.d.toLocaleString("en")} columns`;
   return `${many}; ${rows.real ? "red: above the mean of a column, blue: below" : "dark: 1, light: 0, yellow: missing"}`;

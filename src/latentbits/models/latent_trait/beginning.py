@@ -20,7 +20,7 @@ LEAST_WEIGHT = 0.5  # root mean square of a component where quadrature begins
 
 
 def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array, ""], summary: Summary) -> Params:
-    """Principal axes of the standardised columns of a sample of rows, as if they were factors.
+    """Take principal axes of the standardised columns of a sample of rows, as if they were factors.
 
     The subspace is found by a few power iterations from a random start, so restarts begin apart where it is unclear.
     """
@@ -75,7 +75,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
 
 
 def _noise(variance: Float[Array, " reals"], columns: Columns) -> Float[Array, " reals"]:
-    """log of the variances to begin with; of all columns together where they share one."""
+    """Take logs of the variances to begin with; of all columns together where they share one."""
     return jnp.full_like(variance, jnp.log(variance.mean())) if columns.shared_noise else jnp.log(variance)
 
 

@@ -123,7 +123,7 @@ class Scored(LogLikelihood):
 
 
 class Settings(eqx.Module):
-    """Of learning; numbers are arguments of its programs.
+    """Settings of learning; numbers are arguments of its programs.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Settings(eqx.Module):
 
 
 class Structure(eqx.Module):
-    """What shapes depend on: latent dimensions, units of each layer, and points of a net."""
+    """Shapes of a program: latent dimensions, units of each layer, and points of a net."""
 
     q: int = eqx.field(static=True)
     widths: tuple[int, ...] = eqx.field(static=True)
@@ -158,7 +158,7 @@ class Structure(eqx.Module):
 
 
 def logits(params: Params, z: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
-    """f(z)."""
+    """Compute f(z)."""
     hidden = z
     for layer, offset in zip(params.layers, params.offsets):
         hidden = jax.nn.silu(hidden @ layer + offset)
@@ -166,7 +166,7 @@ def logits(params: Params, z: Float[Array, "points latents"]) -> Float[Array, "p
 
 
 def decoded(params: Params, z: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
-    """P(bit = 1 | z)."""
+    """Compute P(bit = 1 | z)."""
     return jax.nn.sigmoid(logits(params, z))
 
 
@@ -176,19 +176,19 @@ def _net(n_points: int, q: int) -> np.ndarray:
 
 
 def _points(structure: Structure, key: Key[Array, ""]) -> Float[Array, "points latents"]:
-    """Points of a standard normal: a net, shifted by chance around the torus, through the normal quantile."""
+    """Make points of a standard normal: a net, shifted by chance around the torus, through the normal quantile."""
     net = _net(structure.n_points, structure.q)
     return jax.scipy.special.ndtri(jnp.clip((net + jax.random.uniform(key, (structure.q,))) % 1, NEAREST, 1 - NEAREST))
 
 
 def replicated(structure: Structure, seed: int = 0) -> Float[Array, "points latents"]:
-    """The points of all nets that likelihoods are told by, net by net."""
+    """Make the points of all nets that give a likelihood, net by net."""
     each = jax.random.split(jax.random.key(seed, impl="threefry2x32"), REPLICATES)
     return jnp.concatenate([_points(structure, key) for key in each])
 
 
 def mean_slopes(params: Params, z: np.ndarray) -> np.ndarray:
-    """How fast log-odds change along each axis, on average over points, (columns, latents); on the host."""
+    """Compute how fast log-odds change along each axis, on average over points, (columns, latents); on the host."""
     hidden, change = z, np.broadcast_to(np.eye(z.shape[1]), (len(z), z.shape[1], z.shape[1]))
     for layer, offset in zip(params.layers, params.offsets):
         field = hidden @ layer + offset
@@ -198,7 +198,7 @@ def mean_slopes(params: Params, z: np.ndarray) -> np.ndarray:
 
 
 def turned(params: Params, axes: np.ndarray) -> Params:
-    """The same surface, and the latents in other orthogonal axes: z' = z @ axes."""
+    """Turn the latents to other orthogonal axes, z' = z @ axes, on the same surface."""
     first = axes.T @ params.layers[0]
     return eqx.tree_at(lambda p: (p.weights, p.layers[0]), params, (params.weights @ axes, first))
 
@@ -207,7 +207,7 @@ def turned(params: Params, axes: np.ndarray) -> Params:
 
 
 def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params:
-    """The straight part as the linear model begins, and units that bend it little."""
+    """Begin with the straight part of the linear model, and units that bend it little."""
     q, widths = structure.q, structure.widths
     straight_key, *each = jax.random.split(key, 2 + 2 * len(widths))
     straight = beginning.init_params(q, ALL_BITS, False, straight_key, summary)
@@ -220,7 +220,7 @@ def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params
 
 
 def _prepare(structure: Structure, params: Params, state: Adam | None, progress: Progress | None) -> Shared:
-    """The surface at points of chance, anew for every update; where a model is used, at fixed ones, and more."""
+    """Evaluate the surface at points that each update draws again; where a model is used, at fixed ones, and more."""
     if progress is None:
         points, network = replicated(structure), params
     else:  # a step that follows a few rows needs no more digits
@@ -230,13 +230,13 @@ def _prepare(structure: Structure, params: Params, state: Adam | None, progress:
 
 
 def _joint(shared: Shared, batch: Batch) -> Float[Array, "rows points"]:
-    """log P(x | point)."""
+    """Compute log P(x | point)."""
     zeros = (1 if batch.observed is None else batch.observed) - batch.values
     return batch.values @ shared.log_one.T + zeros @ shared.log_zero.T
 
 
 def _shares(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows points"], Float[Array, " rows"]]:
-    """Of each point in a row, and log p of the row."""
+    """Compute the share of each point in a row, and log p of the row."""
     joint = _joint(shared, batch)
     top = joint.max(1, keepdims=True)
     share = jnp.exp(joint - top)
@@ -261,7 +261,7 @@ def _squares(params: Params) -> Float[Array, ""]:
 
 
 def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    """log-likelihood, less the penalty of the prior; of some rows, their part of it."""
+    """Compute the log-likelihood, less the penalty of the prior; of some rows, their part of it."""
     total = stats.objective.sum()
     if settings.precision is None:
         return total
@@ -269,7 +269,7 @@ def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats)
 
 
 def gradient(params: Params, shared: Shared, stats: Stats) -> Params:
-    """Of the log-likelihood of the rows by the network's parameters."""
+    """Differentiate the log-likelihood of the rows by the network's parameters."""
     _, back = jax.vjp(lambda p: logits(p, shared.points), params)
     (found,) = back(stats.residual.astype(params.bias.dtype))
     return found
@@ -313,17 +313,17 @@ def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> Scored:
 
 
 def _variance(deviations: Any) -> Any:
-    """Of the mean of deviations, the last axis."""
+    """Compute the variance of the mean of deviations, the last axis."""
     return (deviations**2).sum(-1) / ((REPLICATES - SPREAD) * REPLICATES)
 
 
 def _too_low(deviations: Any) -> Any:
-    """By how much the logarithm of such a mean is too low on average: half of its relative variance."""
+    """Compute by how much the logarithm of such a mean is too low on average: half of its relative variance."""
     return _variance(deviations) / 2
 
 
 def error_of_sum(deviations: np.ndarray, weights: np.ndarray) -> float:
-    """Standard error of a sum of log p over rows, (rows, replicates), each as often as it counts; on the host.
+    """Compute the standard error of a sum of log p over rows, (rows, replicates), each as often as it counts.
 
     All rows have the same points: their errors go together, or against each other, as they do in every net.
     """
@@ -347,7 +347,7 @@ def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
 
 
 def _mode(params: Params, batch: Batch, first: Float[Array, "rows latents"]) -> Gaussian:
-    """The top of the posterior that is uphill from here, and the inverse of the expected curvature there."""
+    """Climb from here to the top of the posterior, and give the inverse of the expected curvature there."""
 
     def height(z: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
         f = logits(params, z)
@@ -355,7 +355,7 @@ def _mode(params: Params, batch: Batch, first: Float[Array, "rows latents"]) -> 
         return told.sum(1) - 0.5 * jnp.sum(z**2, 1)
 
     def around(z: Float[Array, "rows latents"]) -> tuple[Gaussian, Float[Array, "rows latents"]]:
-        """What is above, by scoring: the gradient, by the prior and the information of the observed bits."""
+        """Look uphill, by scoring: the gradient, by the prior and the information of the observed bits."""
         slopes = jax.vmap(jax.jacfwd(lambda z: logits(params, z[None])[0]))(z)
         p = decoded(params, z)
         uphill = jnp.einsum("nd,ndq->nq", batch.values - batch.mask * p, slopes) - z
@@ -404,7 +404,7 @@ def model(
     rate: float = 3e-3,
     n_rows: float = 1000.0,
 ) -> Model:
-    """A latent trait model with a curved surface.
+    """Make the record of a latent trait model with a curved surface.
 
     Parameters
     ----------

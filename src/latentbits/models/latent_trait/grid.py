@@ -135,7 +135,7 @@ def covariance(
     values: Float[Array, "rows columns"],
     seen: Float[Array, "rows columns"],
 ) -> Float[Array, "rows latents latents"]:
-    """Covariance of the latents of each row, around the mean, which is known: narrow posteriors lose no digits."""
+    """Compute the covariance of each row's latents around their known mean: narrow posteriors lose no digits."""
 
     def add(total: Array, block: _Nodes) -> tuple[Array, None]:
         joint, _ = _joint(block, w, b, values, seen)
@@ -148,7 +148,7 @@ def covariance(
 
 
 def _joint(block: _Nodes, w: Array, b: Array, values: Array, seen: Array) -> tuple[Array, Array]:
-    """log of the weight of each node and of P(t | x) there, terms of one sign; and the log-odds of the columns."""
+    """Compute log weight of each node plus log P(t | x) there, terms of one sign; and the log-odds of the columns."""
     points, log_weights, _ = block
     a = _product(points, w.T) + b
     ones = _product(values * seen, jax.nn.log_sigmoid(a).T)
@@ -196,7 +196,7 @@ def _made(weights: bytes, bias: bytes, shape: tuple[int, int]) -> Grid | None:
 
 
 def _filled(error: float, points: np.ndarray, log_weights: np.ndarray, odd: np.ndarray) -> Grid:
-    """A whole number of blocks: a power of two times 4 to 7, or fewer than that."""
+    """Fill up to a whole number of blocks: a power of two times 4 to 7, or fewer than that."""
     n = -(-len(points) // BLOCK)
     unit = 2 ** max(n.bit_length() - 3, 0)
     more = -(-n // unit) * unit * BLOCK - len(points)
@@ -241,7 +241,7 @@ def _odd(t: np.ndarray) -> np.ndarray:
 
 
 def _directions(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two axes: across lines, and along them, where the steep column that changes least changes most."""
+    """Choose two axes: across lines, and along them, where the steep column that changes least changes most."""
     angle = np.pi * (np.arange(DIRECTIONS) + 0.5) / DIRECTIONS
     along = np.stack([np.cos(angle), np.sin(angle)], 1)
     size = np.linalg.norm(w, axis=1, keepdims=True)
@@ -251,7 +251,7 @@ def _directions(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _crossings(first: np.ndarray, second: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where two steep columns cross, as columns across the lines: as steep as their integral bends there."""
+    """Make columns across the lines, where two steep columns cross: as steep as their integral bends there."""
     i, j = np.triu_indices(len(b), 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio, place, width = first / second, b / second, 1 / np.abs(second)
@@ -263,12 +263,12 @@ def _crossings(first: np.ndarray, second: np.ndarray, b: np.ndarray) -> tuple[np
 
 
 def _range(slopes: np.ndarray, offsets: np.ndarray) -> tuple[Any, Any]:
-    """From where to where nodes are needed: beyond the modes of all rows, whatever their bits."""
+    """Find from where to where nodes are needed: beyond the modes of all rows, whatever their bits."""
     return -_furthest(slopes, -offsets) - REACH, _furthest(slopes, offsets) + REACH
 
 
 def _furthest(slopes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Mode of the row whose every bit pushes it up: where t = sum_i |w_i| sigmoid(-(|w_i| t +- b_i)), by halving."""
+    """Halve towards the mode of the row whose every bit pushes up: t = sum_i |w_i| sigmoid(-(|w_i| t +- b_i))."""
     steep, offset = np.abs(slopes), np.sign(slopes) * offsets
     low, high = np.zeros(offset.shape[:-1]), np.full(offset.shape[:-1], steep.sum())
     for _ in range(40):
@@ -279,7 +279,7 @@ def _furthest(slopes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _rule(columns: _Sigmoids, step: float, within: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes evenly spaced in s, and their log-weights for an expectation over N(0, 1)."""
+    """Make nodes evenly spaced in s, and their log-weights for an expectation over N(0, 1)."""
     mesh = _mesh(columns, *within)
     s = np.append(0, np.cumsum(_length(columns, mesh[:-1], mesh[1:])))
     places = np.linspace(0, s[-1], int(np.ceil(s[-1] / step)) + 1)
@@ -290,20 +290,20 @@ def _rule(columns: _Sigmoids, step: float, within: Any) -> tuple[np.ndarray, np.
 
 
 def _length(columns: _Sigmoids, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """s(b) - s(a), of places in one interval of the mesh."""
+    """Compute s(b) - s(a), of places in one interval of the mesh."""
     middle, half = (a + b) / 2, (b - a) / 2
     inside = _density(columns, (middle[:, None] + half[:, None] * GAUSS[0]).ravel())
     return half * (inside.reshape(len(a), -1) @ GAUSS[1])
 
 
 def _density(columns: _Sigmoids, t: np.ndarray) -> np.ndarray:
-    """ds / dt for a step of 1."""
+    """Compute ds / dt for a step of 1."""
     slopes, offsets = columns
     return np.sqrt(1 + np.sum(slopes**2 / (4 + (slopes * t[:, None] + offsets) ** 2), 1))
 
 
 def _mesh(columns: _Sigmoids, low: float, high: float) -> np.ndarray:
-    """Points between which s(t) is a cubic to the last digits that matter."""
+    """Choose points between which s(t) is a cubic to the last digits that matter."""
     parts = [np.linspace(low, high, int((high - low) / EVEN) + 2)]
     for slope, offset in zip(*columns):
         steep = abs(slope)

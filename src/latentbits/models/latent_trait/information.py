@@ -46,7 +46,7 @@ class Stats(eqx.Module):
 
 @cache
 def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
-    """The pass that sums the information, by so many nodes (as in learning); takes the place of a model's E-step."""
+    """Make the pass that sums the information, by so many nodes (as in learning), in place of a model's E-step."""
 
     def summed(params: Params, shared: Any, batch: Batch, row_state: None) -> tuple[Stats, None]:
         rows = kinds.rows_of(ALL_BITS, params, batch)
@@ -75,7 +75,7 @@ def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
 
 
 def row_floats(q: int, d: int, n_nodes: int) -> int:
-    """Numbers held per row by the pass."""
+    """Count the numbers held per row by the pass."""
     return 3 * len(quadrature.learning_rule(q, n_nodes).nodes) * d * (q + 1)
 
 
@@ -87,7 +87,7 @@ def covariance(
     precision: float,
     spread: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Covariance of the estimates of (w_1, b_1, w_2, b_2, ...), NaN where a column has no finite estimate.
+    """Compute the covariance of the estimates of (w_1, b_1, w_2, ...), NaN where a column has no finite estimate.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def covariance(
 
 
 def _tangents(weights: np.ndarray, tied: bool, kept: np.ndarray) -> np.ndarray:
-    """Directions in which the parameters that are kept can move while they stay identified, as columns."""
+    """Find directions in which the parameters that are kept can move while they stay identified, as columns."""
     d, q = weights.shape
     if tied:
         basis = np.zeros((2 * d, d + 1))

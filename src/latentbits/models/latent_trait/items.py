@@ -124,7 +124,7 @@ class Stats(eqx.Module):
 
 
 def nodes(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Equally spaced points of N(0, 1) and the logarithms of their weights, which sum to 1."""
+    """Space points of N(0, 1) equally, with the logarithms of their weights, which sum to 1."""
     x = np.linspace(-REACH, REACH, n)
     weight = np.exp(-0.5 * x**2)
     return x, np.log(weight / weight.sum())
@@ -152,7 +152,7 @@ def _value_fields() -> tuple[tuple[str, str], ...]:
 
 
 def free_of(params: Params) -> Float[Array, " free"]:
-    """The free numbers; where several values share a place their mean, which is their value once they are equal."""
+    """Collect the free numbers; where values share a place their mean, which is their value once they are equal."""
     n = len(params.prior_mean)
     total, count = jnp.zeros(n + 1), jnp.zeros(n + 1)
     for name, places in _value_fields():
@@ -163,7 +163,7 @@ def free_of(params: Params) -> Float[Array, " free"]:
 
 
 def with_free(params: Params, free: Float[Array, " free"]) -> Params:
-    """Parameters with these free numbers."""
+    """Put these free numbers into the parameters."""
     n = len(params.prior_mean)
     padded = jnp.append(free, 0.0)
     new = []
@@ -177,7 +177,7 @@ def with_free(params: Params, free: Float[Array, " free"]) -> Params:
 
 
 class Shift(NamedTuple):
-    """Where a shift of the trait may go without a change of what is held or shared."""
+    """Directions in which the trait may be shifted without a change of what is held or shared."""
 
     to_means: bool
     to_intercepts: bool
@@ -189,7 +189,7 @@ def recentred(
     scale: Float[Array | np.ndarray, " covariates"],
     shifting: Shift | None = None,
 ) -> Params:
-    """Give the same model with another centre and scale of the covariates.
+    """Give the same model another centre and scale of the covariates.
 
     Learning needs those of the table: dates such as 20250131 would put the trait hundreds of its standard deviations
     from 0, where intercepts and slopes are one number.  The shift of the trait goes into the means of
@@ -211,7 +211,7 @@ def recentred(
 
 
 def can_shift(params: Params) -> Shift:
-    """Tell whether all means are free; and whether intercepts are, and shared by items of equal slopes alone."""
+    """Find whether all means are free; and whether intercepts are, and shared by items of equal slopes alone."""
     n = len(params.prior_mean)
     slope_places, places = (np.asarray(params.item_places[..., k]) for k in (0, 1))
     held = np.where(slope_places < n, 0.0, np.asarray(params.items[..., 0]))
@@ -259,7 +259,7 @@ def traits(params: Params, beside: Float[Array, "rows beside"]) -> tuple[Float[A
 
 
 class Terms(NamedTuple):
-    """Of the bits of each row at each of its points, as functions of z = a theta + d and the logit of the asymptote.
+    """Values and derivatives of rows' log P(t | theta) at their points, by z = a theta + d and the asymptote's logit.
 
     Attributes
     ----------
@@ -287,7 +287,7 @@ def curves(
     guessed: Float[Array | np.ndarray, " columns"],
     z: Float[Array, "... columns"],
 ) -> tuple[Array, Array, Array | None, Array | None]:
-    """sigmoid(z), log P(t = 1), log of the asymptote and of 1 less it (None where there is none at all)."""
+    """Compute sigmoid(z), log P(t = 1), log of the asymptote and of 1 less it (None where there is none at all)."""
     if items.shape[-1] == 2:
         return jax.nn.sigmoid(z), jax.nn.log_sigmoid(z), None, None
     logit = items[..., 2]
@@ -297,7 +297,7 @@ def curves(
 
 
 def _terms(params: Params, rows: Rows, theta: Float[Array, "rows points"]) -> Terms:
-    """All derivatives; with r = P(knows | right) = (1 - g) sigmoid(z) / P every one is a product of shares."""
+    """Compute all derivatives; with r = P(knows | right) = (1 - g) sigmoid(z) / P each is a product of shares."""
     items = rows.items[:, None]
     z = items[..., 0] * theta[..., None] + items[..., 1]
     right = rows.bits[:, None] > 0
@@ -329,7 +329,7 @@ def _terms(params: Params, rows: Rows, theta: Float[Array, "rows points"]) -> Te
 
 
 class Integral(NamedTuple):
-    """Of each row: log p, posterior share of each point, the points, and the terms there."""
+    """Integrals of rows: log p, posterior share of each point, the points, and the terms there."""
 
     log_likelihood: Float[Array, " rows"]
     share: Float[Array, "rows points"]
@@ -350,7 +350,7 @@ def _integrate(params: Params, rows: Rows, n_nodes: int) -> Integral:
 
 
 def _places(params: Params) -> Int[Array, "groups local"]:
-    """Of each group's parameters, in the order of `_scores`: items one after the other, mean, coefficients, log sd."""
+    """Place each group's parameters in the order of `_scores`: item after item, then mean, coefficients, log sd."""
     groups = len(params.mean)
     same = jnp.broadcast_to(params.coefficient_places, (groups, params.coefficients.size))
     parts = [params.item_places.reshape(groups, -1), params.mean_places[:, None], same, params.sd_places[:, None]]
@@ -362,7 +362,7 @@ def _with_one(rows: Rows) -> Float[Array, "rows moving"]:
 
 
 def _scores(rows: Rows, integral: Integral) -> Float[Array, "rows points local"]:
-    """Derivatives of log P(t | theta) at each point, by the parameters of the row's group."""
+    """Differentiate log P(t | theta) at each point by the parameters of the row's group."""
     terms, theta = integral.terms, integral.theta
     by_item = [terms.z * theta[..., None], terms.z, *([] if terms.g is None else [terms.g])]
     n, m, _ = terms.z.shape
@@ -382,7 +382,7 @@ def _curvature(
     z: Array | None,
     groups: int,
 ) -> Float[Array, "groups local local"]:
-    """Sums over rows and points of the second derivatives by the parameters of a group.
+    """Sum the second derivatives by the parameters of a group over rows and points.
 
     `zz`, `zg`, `gg` are those by z and the logit, and `z` the first (None for 0), which second derivatives of z itself
     are multiplied by.
@@ -419,7 +419,7 @@ def _curvature(
 
 
 def _by_group(group: Int[Array, " rows"], x: Float[Array, "rows ..."], groups: int) -> Float[Array, "groups ..."]:
-    """Sums over the rows of each group."""
+    """Sum over the rows of each group."""
     member = jax.nn.one_hot(group, groups, dtype=x.dtype)
     return over_rows(member, x.reshape(len(x), -1)).reshape(groups, *x.shape[1:])
 
@@ -430,7 +430,7 @@ def _squares(
     scores: Float[Array, "rows points local"],
     groups: int,
 ) -> Float[Array, "groups local local"]:
-    """Products of scores by scores, summed over the rows of each group and the points."""
+    """Sum products of scores by scores over the rows of each group and the points."""
     n, m, n_local = scores.shape
     if groups > 1 and n_local <= WIDEST * m:  # row by row first, as a pass over all points for each group is slow
         return _by_group(group, jnp.einsum("nkl,nkm->nlm", share[..., None] * scores, scores), groups)
@@ -500,7 +500,7 @@ def _prepare(params: Params, state: Newton | None, progress: Progress | None) ->
 
 
 def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
-    """Slopes and intercepts that are free from the principal axis of a sample; the rest as the template has it."""
+    """Begin free slopes and intercepts with the principal axis of a sample; the rest as the template has it."""
     _, d, kinds = template.items.shape
     bits = Summary(
         summary.n_rows,
@@ -529,7 +529,7 @@ def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
 
 
 def _log_likelihood(n_nodes: Count, params: Params, shared: None, batch: Batch) -> Scored:
-    """With the error of the rule: where twice the spacing is wrong by e, this is by less than about e squared.
+    """Compute log p and its error: where twice the spacing is wrong by e, this is by less than about e squared.
 
     Errors of equally spaced nodes fall as exp(-c / spacing), or faster, for functions without kinks.  An item that
     is so steep that they do not resolve it is one.
@@ -567,13 +567,13 @@ def _infer(n_nodes: Count, params: Params, shared: None, batch: Batch) -> Poster
 
 
 def _decode(params: Params, latents: Float[Array, "rows 1"]) -> Float[Array, "rows columns"]:
-    """With the items of the first group."""
+    """Decode with the items of the first group."""
     items = params.items[0]
     return jnp.exp(curves(items, params.guessed, latents * items[:, 0] + items[:, 1])[1])
 
 
 def _complete(n_nodes: Count, params: Params, shared: None, batch: Batch) -> Float[Array, "rows width"]:
-    """Groups and covariates stay beside the bits, as they are."""
+    """Fill in the bits; groups and covariates stay beside them, as they are."""
     rows = _rows_of(params, batch)
     integral, items = _integrate(params, rows, n_nodes.n), rows.items[:, None]
     p = jnp.exp(curves(items, params.guessed, items[..., 0] * integral.theta[..., None] + items[..., 1])[1])
@@ -598,13 +598,13 @@ def _drawn(
 
 
 def draw(params: Params, shared: None, batch: Batch) -> Float[Array, "rows columns"]:
-    """Bits of new people of each row's group and covariates; what the row has answered is not looked at."""
+    """Draw bits of new people of each row's group and covariates; what the row has answered is not looked at."""
     rows = _rows_of(params, batch)
     return _drawn(params, rows.items, rows.mean, rows.sd, batch.keys)
 
 
 def _sample(params: Params, shared: None, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    """Of the first group, all covariates 0."""
+    """Draw people of the first group, all covariates 0."""
     n, first = len(keys), params.items[0]
     mean, sd = jnp.broadcast_to(params.mean[0], n), jnp.broadcast_to(jnp.exp(params.log_sd[0]), n)
     return _drawn(params, jnp.broadcast_to(first, (n, *first.shape)), mean, sd, keys)
@@ -637,7 +637,7 @@ def _no_init(key: Key[Array, ""], summary: Summary) -> Params:
 
 
 def model(n_nodes: int = FEWEST_NODES, template: Params | None = None) -> Model:
-    """Items of one trait.
+    """Make the record of items of one trait.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ SMALLEST_SHARE = 1e-10  # of a map that no row is on any more
 
 
 class Params(eqx.Module):
-    """As `kinds.Params`, with a map in front; and the logs of the maps' shares of the rows."""
+    """Parameters as `kinds.Params`, with a map in front; and the logs of the maps' shares of the rows."""
 
     log_share: Float[Array, " maps"]
     weights: Float[Array, "maps outputs latents"]
@@ -115,13 +115,13 @@ class Posterior(eqx.Module):
 
 
 def one_map(params: Any, number: Any) -> kinds.Params:
-    """The parameters of one map."""
+    """Take the parameters of one map."""
     own = (params.weights[number], params.bias[number], params.log_variance[number])
     return _unchecked(kinds.Params, *own, params.centre, params.scale)
 
 
 def _unchecked(record: type, *values: Any) -> Any:
-    """A record of any arrays: of NumPy, or with a map in front."""
+    """Make a record of any arrays: of NumPy, or with a map in front."""
     made: Any = object.__new__(record)
     for field, value in zip(dataclasses.fields(record), values, strict=True):
         object.__setattr__(made, field.name, value)
@@ -129,7 +129,7 @@ def _unchecked(record: type, *values: Any) -> Any:
 
 
 def _each(function: Callable[..., Any], params: Params, *more: Any) -> Any:
-    """A function of each map, and of what each map has in `more`; answers have a map in front.
+    """Apply a function to each map, and to what each has in `more`; answers have a map in front.
 
     One after the other, so that what is compiled is one map, and sums over rows are those of one map, to the bit.
     """
@@ -146,14 +146,14 @@ def _rows_of(columns: Columns, params: Params, batch: Batch) -> Rows:
 
 
 def _turned(posteriors: Any) -> Any:
-    """Maps in front of rows, or rows in front of maps: a state of rows begins with these."""
+    """Swap maps in front of rows and rows in front of maps: a state of rows begins with these."""
     return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), posteriors)
 
 
 def _responsibilities(
     log_share: Float[Array, " maps"], of_maps: Float[Array, "maps rows"]
 ) -> tuple[Float[Array, "maps rows"], Float[Array, " rows"]]:
-    """P(map | row), and log p(row)."""
+    """Compute P(map | row), and log p(row)."""
     joint = log_share[:, None] + of_maps
     top = jnp.max(joint, 0)
     scaled = jnp.exp(joint - top)
@@ -169,7 +169,7 @@ def _no_moves(structure: Structure, n_maps: int) -> Move:
 
 
 def _init(structure: Structure, n_maps: Count, key: Key[Array, ""], summary: Summary) -> Params:
-    """Groups of the sampled rows by k-means, and in each of them a map as it begins alone."""
+    """Group the sampled rows by k-means, and begin in each group a map as it would alone."""
     columns, n = structure.columns, n_maps.n
     for_groups, for_maps = jax.random.split(key)
     group = _groups(columns, n, for_groups, summary)
@@ -194,7 +194,7 @@ def _init(structure: Structure, n_maps: Count, key: Key[Array, ""], summary: Sum
 
 
 def _groups(columns: Columns, n_maps: int, key: Key[Array, ""], summary: Summary) -> Int[Array, " sampled"]:
-    """Which group each sampled row is in: k-means from rows that are far from each other (k-means++)."""
+    """Group sampled rows by k-means, from rows that are far from each other (k-means++)."""
     units = jnp.ones_like(summary.mean)
     real = np.asarray(columns.continuous, int)
     units = units.at[real].set(1 / jnp.sqrt(jnp.maximum(summary.variance[real], 1e-12)))
@@ -218,7 +218,7 @@ def _groups(columns: Columns, n_maps: int, key: Key[Array, ""], summary: Summary
 
 
 def _within(columns: Columns, key: Key[Array, ""], member: Bool[Array, " sampled"], summary: Summary) -> Summary:
-    """The summary of a group of rows: as many as were sampled, drawn from it with repetition."""
+    """Summarise a group of rows: as many as were sampled, drawn from it with repetition."""
     there = summary.sample_observed * member[:, None].astype(summary.sample.dtype)
     count = there.sum(0)
     # as if one more row had been seen, with the means of all: a group may be small
@@ -248,7 +248,7 @@ def _within(columns: Columns, key: Key[Array, ""], member: Bool[Array, " sampled
 def _start(
     structure: Structure, n_maps: Count, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params
 ) -> State:
-    """As of a single map; `exact` is a number."""
+    """Begin as a single map does; `exact` is a number."""
     flat, _ = ravel_pytree(params)
     longest, noise, caution = steps_of(structure, float(params.bias.shape[1]) if seen is None else seen, exact)
     begin = anderson.start(flat, 2, MEMORY)
@@ -352,7 +352,7 @@ def _joined(log_share: Float[Array, " maps"], of_maps: kinds.Params, params: Par
 
 
 def _never_empty(of_maps: kinds.Stats) -> kinds.Stats:
-    """Statistics whose means over the rows of a map are numbers, also of a map that no row is on."""
+    """Keep means over the rows of a map numbers, also of a map that no row is on."""
     return eqx.tree_at(lambda s: s.n_rows, of_maps, jnp.maximum(of_maps.n_rows, SMALLEST_SHARE))
 
 
@@ -366,7 +366,7 @@ def _accelerated(
     none: Move,
     n_rows: Float[Array, ""],
 ) -> tuple[State, Params]:
-    """Expansion of every map, then extrapolation of all; both can be taken back."""
+    """Expand every map, then extrapolate all; both can be taken back."""
     flat, restore = ravel_pytree(params)
     of_maps = _each(lambda one, move: kinds.transformed(one, move.inverse, move.shift), plain, moves)
     bold = _joined(plain.log_share, of_maps, params)
@@ -384,7 +384,7 @@ def _accelerated(
 
 
 def _answers(structure: Structure, params: Params, batch: Batch, filled: bool = False) -> steep.Answers:
-    """What each map tells of the rows, each answer with a map in front."""
+    """Answer for the rows by each map, each answer with a map in front."""
     columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
     return _each(lambda one: steep.answers(columns, one, rows, batch, filled), params)
 
@@ -408,14 +408,14 @@ def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> P
 
 
 def _of_best(share: Float[Array, "maps rows"], places: list[Array]) -> Posterior:
-    """The places of rows on the maps that they most probably are on: means, modes and their covariances."""
+    """Give the places of rows on the maps that they most probably are on: means, modes and their covariances."""
     best = jnp.argmax(share, 0)
     mean, covariance, mode, around = (place[best, jnp.arange(len(best))] for place in places)
     return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(places[0], 0, 1))
 
 
 def _decode(structure: Structure, params: Params, latents: Float[Array, "rows numbered"]) -> Array:
-    """Means of the columns at places of maps; the first entry of `latents` is the number of the map."""
+    """Compute means of the columns at places of maps; the first entry of `latents` is the number of the map."""
 
     def one(given: Float[Array, " numbered"]) -> Float[Array, " outputs"]:
         return kinds.expected(structure.columns, one_map(params, given[0].astype(int)), given[1:])
@@ -430,7 +430,7 @@ def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -
 
 
 def with_grids(record: Model, grids: tuple[grid.Grid, ...]) -> Model:
-    """The record of maps of bits whose rows are looked at by nodes that stand for all of them, a grid for each map."""
+    """Let nodes that stand for all rows of bits look at them, a grid for each map."""
     return record._replace(
         log_likelihood=Partial(_log_likelihood_on_grids, grids),
         infer=Partial(_infer_on_grids, grids),
@@ -439,7 +439,7 @@ def with_grids(record: Model, grids: tuple[grid.Grid, ...]) -> Model:
 
 
 def _on_grids(grids: tuple[grid.Grid, ...], params: Params, batch: Batch) -> tuple[list[Any], Array, Array]:
-    """The integrals of the maps, the share of each in the rows, and log p of these."""
+    """Integrate by each map; give the share of each in the rows, and log p of these."""
     given = [(g, w, b, batch.values, batch.mask) for g, w, b in zip(grids, params.weights, params.bias)]
     found = [grid.integrate(*of_map) for of_map in given]
     share, value = _responsibilities(params.log_share, jnp.stack([one.log_likelihood for one in found]))
@@ -505,7 +505,7 @@ def model(
     seen: int | None = None,
     n_rounds: int = 1,
 ) -> Model:
-    """A mixture of latent trait maps.
+    """Make the record of a mixture of latent trait maps.
 
     Parameters
     ----------
@@ -557,7 +557,7 @@ def _stages(
     patience: int,
     start_exact: Any,
 ) -> tuple[Stage, ...]:
-    """Starts go a part of the way, by the bound where that is near enough, and the best goes on alone."""
+    """Take starts a part of the way, by the bound where that is near enough; the best goes on alone."""
     floats = with_settings(_floats_of_nodes, structure, n_nodes, maps)
     by_bound: dict[str, Any] = {
         "measure": Measure.BOUND,

@@ -90,7 +90,7 @@ class Move(eqx.Module):
 
 
 class State(eqx.Module):
-    """Of the optimiser.
+    """State of the optimiser.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def no_move(q: int) -> Move:
 
 
 def expansion(stats: Stats) -> Move:
-    """Coordinates in which the posteriors of all rows together have mean 0 and covariance I, as their prior has."""
+    """Find coordinates in which the posteriors of all rows together have the prior's mean 0 and covariance I."""
     shift = stats.latent / stats.n_rows
     j, k = pairs(len(shift))
     covariance = stats.latent_squares / stats.n_rows - shift[j] * shift[k] + 1e-6 * (j == k)
@@ -125,12 +125,12 @@ def expansion(stats: Stats) -> Move:
 
 
 def back(move: Move, posterior: Gaussian) -> Gaussian:
-    """A posterior in the coordinates before the move, which the E-step is about to make."""
+    """Take a posterior to the coordinates before the move, which the E-step is about to make."""
     return posterior.moved(move.inverse, -move.shift @ move.matrix)
 
 
 class Structure(eqx.Module):
-    """What the programs of a model are compiled for.
+    """Shapes that the programs of a model are compiled for.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Count(eqx.Module):
 
 
 def with_settings(function: Any, *settings: Any) -> Any:
-    """A function with its settings: numbers among them are arguments of the program, the rest is its structure.
+    """Bind settings to a function: numbers among them are arguments of the program, the rest is its structure.
 
     Compiled code is found by the identity of what this returns, so the same settings give the same object.
     """
@@ -182,7 +182,7 @@ def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params
 
 
 def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params) -> State:
-    """`exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
+    """Begin; `exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
     flat, _ = ravel_pytree(params)
     longest, noise, caution = steps_of(structure, float(len(params.bias)) if seen is None else seen, exact)
     start = anderson.start(flat, 2, MEMORY)
@@ -190,7 +190,7 @@ def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | b
 
 
 def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) -> Float[Array, "3"]:
-    """`longest`, `noise` and `caution` of a state, for rows with so many observed columns."""
+    """Choose `longest`, `noise` and `caution` of a state, for rows with so many observed columns."""
     # with many of them few nodes are used, and posteriors are narrow, so that EM hardly crawls
     few, many, net = [0.0, CAUTION_FEW], [NOISE, CAUTION_MANY], [NET_NOISE, CAUTION_MANY]
     by_grid = jnp.where(seen >= nodes.MANY_COLUMNS, jnp.asarray(many), jnp.asarray(few))
@@ -234,14 +234,14 @@ def _e_step_variational(
 
 
 def nodes_by(structure: Structure, n_nodes: Count | None, n_columns: int) -> int:
-    """Nodes to learn with; None chooses by the number of columns."""
+    """Choose how many nodes to learn with; None goes by the number of columns."""
     if n_nodes is not None:
         return n_nodes.n
     return quadrature.nodes_at_first(structure.q, n_columns) if structure.on_grid else quadrature.LAST_NET
 
 
 def count_for(structure: Structure, n_nodes: int | None, seen: int | None) -> Count | None:
-    """Nodes to learn with: those given, else by the columns that rows have observed; None leaves it to all columns."""
+    """Choose nodes to learn with: those given, else by the columns that rows have observed; None leaves it to all."""
     if n_nodes is None and seen is not None and structure.on_grid:
         n_nodes = quadrature.nodes_at_first(structure.q, seen)
     return None if n_nodes is None else Count(n_nodes)
@@ -261,7 +261,7 @@ def _e_step_quadrature(
 
 
 def objective(precision: Number | None, params: Any, shared: Any, stats: Any) -> Float[Array, ""]:
-    """log-likelihood or bound, less the penalty of a prior of this precision (None for none)."""
+    """Compute log-likelihood or bound, less the penalty of a prior of this precision (None for none)."""
     total = stats.objective.sum()
     return total if precision is None else total - 0.5 * precision * jnp.sum(params.weights**2)
 
@@ -289,13 +289,13 @@ def _update(
 
 
 def slope_along(gradient: Array, penalty: Number, params: Any, ahead: Any) -> Float[Array, ""]:
-    """How much the objective would grow on the way to `ahead`, were it straight; of one map or of several."""
+    """Compute how much the objective would grow on the way to `ahead`, were it straight; of one map or of several."""
     step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[..., None]], -1)
     return jnp.sum(gradient.at[..., :-1].add(-penalty * params.weights) * step)
 
 
 def with_left(state: State, slope: Float[Array, ""]) -> State:
-    """The state that knows what the next step, of this slope, promises."""
+    """Note in the state what the next step, of this slope, promises."""
     return eqx.tree_at(
         lambda s: s.anderson, state, anderson.promise(state.anderson, state.caution * jnp.abs(slope) / 2)
     )
@@ -353,7 +353,7 @@ def _importance(
 
 
 def finer(q: int, columns: Columns, level: int) -> Any:
-    """log p(x) of each row and its standard error above `nodes.MOST_GRID` dimensions, by nets of `nodes.FINER_NETS`."""
+    """Make the program of log p(x) and its standard error above `nodes.MOST_GRID` dimensions, by `nodes.FINER_NETS`."""
     return with_settings(_importance, Structure(q, columns, False, True), Count(2 ** nodes.FINER_NETS[level]))
 
 
@@ -381,7 +381,7 @@ def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -
 
 
 def with_grid(record: Model, nodes_of_all: grid.Grid) -> Model:
-    """The record of a model of bits whose rows are looked at by nodes that stand for all of them (`grid.for_use`)."""
+    """Let nodes that stand for all rows of a model of bits look at them (`grid.for_use`)."""
     return record._replace(
         log_likelihood=Partial(_log_likelihood_on_grid, nodes_of_all),
         infer=Partial(_infer_on_grid, nodes_of_all),
@@ -462,7 +462,7 @@ def model(
     seen: int | None = None,
     n_rounds: int = 1,
 ) -> Model:
-    """A latent trait model.
+    """Make the record of a latent trait model.
 
     Parameters
     ----------
@@ -590,7 +590,7 @@ def _stages(
 def _accelerated(
     columns: Columns, state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move, slack: Any
 ) -> tuple[State, Params]:
-    """Expansion, then extrapolation; both can be taken back."""
+    """Expand, then extrapolate; both can be taken back."""
     flat, restore = ravel_pytree(params)
     bold = kinds.transformed(plain, move.inverse, move.shift)
     images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])

@@ -45,12 +45,12 @@ ROUNDING = 4  # last digits by which a density may fall in a step, as near its m
 
 
 def learning_rule(q: int, n_nodes: int) -> Rule:
-    """Nodes to learn with: so many a dimension, above three dimensions two to that power in all."""
+    """Make nodes to learn with: so many a dimension, above three dimensions two to that power in all."""
     return quasi_monte_carlo(2**n_nodes, q) if q > MOST_GRID else product_rule(n_nodes, q)
 
 
 def nodes_at_first(q: int, seen: int) -> int:
-    """Nodes to learn with while slopes are not known, for rows with so many observed columns.
+    """Choose nodes to learn with while slopes are not known, for rows with so many observed columns.
 
     The fewer they are, the wider and the less Gaussian are the posteriors.
     """
@@ -64,7 +64,7 @@ def nodes_at_first(q: int, seen: int) -> int:
 
 
 def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
-    """Nodes with which the likelihood of all rows is known to a tenth of a nat or so, and its maximum to far less.
+    """Choose nodes with which the likelihood of all rows is known to a tenth of a nat or so, its maximum to far less.
 
     Measured against dense rules, of tables with 4 to 50 columns and slopes of 0.7 to 6: errors go by the `bend`, and
     Gauss-Hermite nodes are needed in proportion to its square, since they come closer as 1 / sqrt(n).  Of a net, whose
@@ -80,7 +80,7 @@ def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
 
 
 def bend_of(columns: Columns, params: Params, seen: int) -> float:
-    """How far a row's posterior is from a Gaussian: the largest slope of a column, in units of the posterior's width.
+    """Measure how far a row's posterior is from a Gaussian: a column's largest slope, in posterior widths.
 
     Of a row in which `seen` columns are observed, any of them, that column among them.  Curvatures are those that are
     typical under the prior.  NumPy, on the host: it chooses shapes.
@@ -110,7 +110,7 @@ class Integral(NamedTuple):
 
 
 def integrate(columns: Columns, params: Params, rows: Rows, at: Gaussian, rule: Rule) -> Integral:
-    """log p(t) of eq. 1, and the posterior as weights on points, by a rule adapted to `at`."""
+    """Compute log p(t) of eq. 1, and the posterior as weights on points, by a rule adapted to `at`."""
     points = points_of(at, rule)
     log_density, probabilities = kinds.density(columns, params, rows, points)
     log_likelihood, share = weigh(log_density, points, at, rule)
@@ -118,7 +118,7 @@ def integrate(columns: Columns, params: Params, rows: Rows, at: Gaussian, rule: 
 
 
 def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussian:
-    """Where a rule goes: around the mean of `at`, as wide as the typical curvature there says.
+    """Place a rule around the mean of `at`, as wide as the typical curvature there says.
 
     Not as wide as the covariance over former nodes: that collapses once a single node has all the weight.
     """
@@ -133,7 +133,7 @@ def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussi
 
 
 def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -> Gaussian:
-    """Where a rule goes that has no former posterior to go by; `far` for nodes that end somewhere."""
+    """Place a rule that has no former posterior to go by; `far` for nodes that end somewhere."""
     at = _approached(columns, params, rows, 3)[0]
     return recentred(lambda points: kinds.density(columns, params, rows, points)[0], at) if far else at
 
@@ -141,7 +141,7 @@ def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -
 def checked(
     columns: Columns, params: Params, rows: Rows, at: Gaussian, fine: Rule, coarse: Rule
 ) -> tuple[Integral, Float[Array, " rows"]]:
-    """The answers of a fine rule, and the error of its log p(t), by a coarse one.
+    """Give the answers of a fine rule, and the error of its log p(t), by a coarse one.
 
     The nodes of both are gone through at once, so that the density is compiled once.
     """
@@ -155,12 +155,12 @@ def checked(
 
 
 def mean_of(integral: Integral) -> Float[Array, "rows latents"]:
-    """Posterior mean."""
+    """Compute the posterior mean."""
     return jnp.einsum("nk,nkj->nj", integral.share, integral.points)
 
 
 def start(columns: Columns, params: Params, rows: Rows) -> Gaussian:
-    """The posterior of a row that has no former one: the variational one, its mean corrected by small rules."""
+    """Start a row that has no former posterior at the variational one, its mean corrected by small rules."""
     at, mean = _approached(columns, params, rows, 2)
     return Gaussian(mean, at.scale)
 
@@ -168,7 +168,7 @@ def start(columns: Columns, params: Params, rows: Rows) -> Gaussian:
 def _approached(
     columns: Columns, params: Params, rows: Rows, n_rounds: int
 ) -> tuple[Gaussian, Float[Array, "rows latents"]]:
-    """Where a small rule goes in the last of some rounds, each around the mean of the one before; and its own mean.
+    """Move a small rule for some rounds, each around the mean of the one before; give its last place and its mean.
 
     The first is around the variational mean.  A loop, which is compiled once.
     """
@@ -186,14 +186,14 @@ def _approached(
 
 
 def covariance_of(integral: Integral) -> tuple[Float[Array, "rows latents"], Float[Array, "rows latents latents"]]:
-    """Mean and covariance of the posterior over the points."""
+    """Compute mean and covariance of the posterior over the points."""
     mean = mean_of(integral)
     away = integral.points - mean[:, None]
     return mean, jnp.einsum("nk,nki,nkj->nij", integral.share, away, away)
 
 
 def stats_of(columns: Columns, params: Params, rows: Rows, integral: Integral, weight: Float[Array, " rows"]) -> Stats:
-    """Sums over rows: log-likelihood, and gradient and curvature of its expected complete form."""
+    """Sum over rows: log-likelihood, and gradient and curvature of its expected complete form."""
     q = params.weights.shape[1]
     mean, covariance = covariance_of(integral)
     second = moments(mean, covariance)
@@ -211,7 +211,7 @@ def stats_of(columns: Columns, params: Params, rows: Rows, integral: Integral, w
 
 
 def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows latents"], n_steps: int = 30) -> Gaussian:
-    """The most probable latents of each row (MAP), and the inverse curvature there, by damped Newton steps from x."""
+    """Find the most probable latents of each row (MAP), by damped Newton steps, and the inverse curvature there."""
 
     def joint(x: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
         return kinds.density(columns, params, rows, x[:, None])[0][:, 0] - 0.5 * jnp.sum(x**2, 1)

@@ -38,7 +38,7 @@ def bound(
     values: Float[Array, "rows columns"],
     seen: Float[Array, "rows columns"],
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"]]:
-    """log p(t | x) as a quadratic in x: precision, linear term and constant."""
+    """Take log p(t | x) as a quadratic in x: precision, linear term and constant."""
     inverse = jnp.exp(-log_variance)
     away = (values - b) * seen
     constant = -0.5 * ((away**2) @ inverse) - seen @ (0.5 * log_variance + log_scale + 0.5 * np.log(2 * np.pi))
@@ -52,7 +52,7 @@ def stats_of(
     weight: Float[Array, " rows"],
     q: int,
 ) -> Stats:
-    """From <x^ x^'> of each row, however it was found."""
+    """Sum <x^ x^'> of rows, however it was found, for the M-step."""
     _, k = pairs(q + 1)
     weighted = weight[:, None] * moments
     return Stats(
@@ -72,7 +72,7 @@ def density(
     seen: Float[Array, "rows columns"],
     points: Float[Array, "rows points latents"],
 ) -> Float[Array, "rows points"]:
-    """log p(t | x) at each row's own points."""
+    """Compute log p(t | x) at each row's own points."""
     away = (values[:, None] - points @ w.T - b) * seen[:, None]
     constant = seen @ (0.5 * log_variance + log_scale + 0.5 * np.log(2 * np.pi))
     return -0.5 * (away**2 @ jnp.exp(-log_variance)) - constant[:, None]
@@ -86,7 +86,7 @@ def local(
     seen: Float[Array, "rows columns"],
     point: Float[Array, "rows latents"],
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
-    """Curvature (packed) and slope of log p(t | x) in x."""
+    """Compute curvature (packed) and slope of log p(t | x) in x."""
     inverse = jnp.exp(-log_variance)
     away = (values - point @ w.T - b) * seen
     return seen @ (products(w) * inverse[:, None]), away @ (w * inverse[:, None])
@@ -95,7 +95,7 @@ def local(
 def maximise(
     stats: Stats, precision: Float[Array, ""] | float, log_variance: Float[Array, " columns"], shared: bool = False
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"], Float[Array, " columns"]]:
-    """Regression of every column on the latents, and its residual variance, or that of all; in closed form."""
+    """Regress every column on the latents, and take its residual variance, or that of all; in closed form."""
     extended = stats.cross.shape[1]
     squares = unpack(stats.squares, extended)
     # the prior is on w; the likelihood's curvature has 1 / variance, hence its product with the variance here
@@ -114,5 +114,5 @@ def maximise(
 
 
 def _some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Numbers of rows to divide by: by weights they may be less than one."""
+    """Make numbers of rows fit to divide by: by weights they may be less than one."""
     return jnp.where(rows > 0, rows, 1)

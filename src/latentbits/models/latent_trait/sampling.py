@@ -47,12 +47,12 @@ class Stats(eqx.Module):
 
 @cache
 def prior_sample(n_samples: int, q: int, seed: int = 0) -> np.ndarray:
-    """L draws of the latents, (L, q), the same at every pass and for every fit with this seed."""
+    """Draw L samples of the latents, (L, q), the same at every pass and for every fit with this seed."""
     return np.random.default_rng(seed).standard_normal((n_samples, q))
 
 
 def prepare(params: Params, samples: np.ndarray) -> Shared:
-    """What does not depend on the rows: L x d logarithms."""
+    """Compute what does not depend on the rows: L x d logarithms."""
     a = jnp.asarray(samples, params.bias.dtype) @ params.weights.T + params.bias
     return Shared(jax.nn.log_sigmoid(a), jax.nn.log_sigmoid(-a))
 
@@ -67,12 +67,12 @@ def _responsibilities(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows 
 
 
 def log_likelihoods(shared: Shared, batch: Batch) -> Float[Array, " rows"]:
-    """log p(t) by eq. 3."""
+    """Compute log p(t) by eq. 3."""
     return _responsibilities(shared, batch)[1]
 
 
 def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    """Responsibilities of the sample for each row, summed."""
+    """Sum the responsibilities of the sample for each row."""
     share, value = _responsibilities(shared, batch)
     share = share * batch.weight[:, None]
     members = sum_over_rows(share)
@@ -90,7 +90,7 @@ def regress(
     tied: bool,
     longest: Float[Array, ""],
 ) -> Params:
-    """Logistic regression of every bit on the sample, by iteratively re-weighted least squares from where it stands."""
+    """Regress every bit on the sample, logistically, by iteratively re-weighted least squares from where it stands."""
     extended = jnp.concatenate([jnp.asarray(samples), jnp.ones((len(samples), 1))], 1)
     second = products(extended)
 

@@ -51,7 +51,7 @@ class Answers(NamedTuple):
 
 
 def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: bool = False) -> Answers:
-    """Tell all of it, up to three latent dimensions; the means of columns where they are to be `filled` in."""
+    """Answer for rows, up to three latent dimensions; the means of columns where they are to be `filled` in."""
     n, q = len(batch.values), params.weights.shape[1]
     fine, coarse = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
@@ -94,7 +94,7 @@ def _slopes(columns: Columns, params: Params, at: Gaussian) -> Float[Array, "row
 
 
 def _turned(columns: Columns, params: Params, at: Gaussian) -> tuple[Gaussian, Float[Array, "rows latents"]]:
-    """The Gaussian with axes by the steepest columns, one after the other, and the largest slope along each."""
+    """Turn the Gaussian's axes to the steepest columns, one after the other, and find the largest slope along each."""
     slopes, q = _slopes(columns, params, at), at.mean.shape[1]
     flat = jnp.broadcast_to(FLAT * jnp.eye(q, dtype=slopes.dtype), at.scale.shape)
     axes: list[Array] = []
@@ -113,7 +113,7 @@ def _turned(columns: Columns, params: Params, at: Gaussian) -> tuple[Gaussian, F
 
 
 def _sizes(slopes: Float[Array, "rows latents"]) -> Int[Array, "rows latents"]:
-    """Evenly spaced nodes along each axis: as many as slopes ask for, fewer where these are too many in all."""
+    """Count evenly spaced nodes along each axis: as many as slopes ask for, fewer where these are too many in all."""
     q = slopes.shape[1]
     asked = jnp.clip(2 * nodes.REACH * slopes / RESOLVED + 1, FEWEST, MOST[1])
     order = jnp.argsort(asked, axis=1)
@@ -134,7 +134,7 @@ def _evenly(
     size: Int[Array, " latents"],
     filled: bool,
 ) -> Answers:
-    """By so many evenly spaced nodes along each axis; block by block, as their number is no shape.
+    """Answer by so many evenly spaced nodes along each axis; block by block, as their number is no shape.
 
     Rules of every other node, of which there are two a dimension, are off by the root of what the rule itself is off
     by, or by as much where it does not resolve a column.

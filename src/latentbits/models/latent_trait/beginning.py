@@ -12,11 +12,10 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.model import Summary
 from latentbits.core.products import over_rows
+from latentbits.models.latent_trait import tuning
 from latentbits.models.latent_trait.kinds import Columns, Params
 
 __all__ = ["awake", "init_params"]
-
-LEAST_WEIGHT = 0.5  # root mean square of a component where quadrature begins
 
 
 def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array, ""], summary: Summary) -> Params:
@@ -87,5 +86,5 @@ def awake(key: Key[Array, ""], params: Any, state: Any) -> Any:
     """
     weights = np.asarray(params.weights)
     size = np.sqrt(np.mean(weights**2, -2, keepdims=True))
-    longer = np.maximum(LEAST_WEIGHT / np.maximum(size, 1e-12), 1)
+    longer = np.maximum(tuning.LEAST_WEIGHT_RMS / np.maximum(size, 1e-12), 1)
     return eqx.tree_at(lambda p: p.weights, params, weights * longer)

@@ -14,13 +14,10 @@ from jaxtyping import Array, Float
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs, products, solve, unpack
 from latentbits.core.products import over_rows
+from latentbits.models.latent_trait import tuning
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_curvature", "point_stats",
            "typical_curvature"]  # fmt: skip
-
-
-MOST_PAIRED = 7  # latents up to which products of pairs of them are summed over points
-TOGETHER = 8  # factors whose product is far from the smallest number, and loses no digit
 
 
 class Stats(eqx.Module):
@@ -49,12 +46,12 @@ def _row_sums(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
 def _sum_of_logs(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
     """Sum log x over columns, for x from 1/2 to 1.
 
-    A logarithm of a product for each `TOGETHER` of them, as most of the time of learning would be spent on logarithms.
+    One logarithm of a product of several of them, as most of the time of learning would be spent on logarithms.
     """
     *rows, d = x.shape
-    width = -(-d // TOGETHER)
-    filled = jnp.pad(x, [(0, 0)] * len(rows) + [(0, TOGETHER * width - d)], constant_values=1)
-    return _row_sums(jnp.log(jnp.prod(filled.reshape(*rows, TOGETHER, width), -2)))
+    width = -(-d // tuning.FACTORS_PER_LOGARITHM)
+    filled = jnp.pad(x, [(0, 0)] * len(rows) + [(0, tuning.FACTORS_PER_LOGARITHM * width - d)], constant_values=1)
+    return _row_sums(jnp.log(jnp.prod(filled.reshape(*rows, tuning.FACTORS_PER_LOGARITHM, width), -2)))
 
 
 def bound(
@@ -138,9 +135,9 @@ def point_stats(
 ) -> Stats:
     """Sum gradient and curvature of the expected log-likelihood, for a step of iteratively re-weighted least squares.
 
-    Above `MOST_PAIRED` latents the curvature is that of a row's mean 4 P (1 - P) times its moments, as if they did not
-    go together: one product for each row, not for each point, whose number of pairs would be most of the work.  Where
-    the gradient vanishes stays the same.
+    Above `MOST_PAIRED_LATENTS` latents the curvature is that of a row's mean 4 P (1 - P) times its moments, as if they
+    did not go together: one product for each row, not for each point, whose number of pairs would be most of the work.
+    Where the gradient vanishes stays the same.
 
     Parameters
     ----------
@@ -154,7 +151,7 @@ def point_stats(
     n, m, q = points.shape
     _, k = pairs(q + 1)
     sign = 2 * values - 1 if seen is None else (2 * values - 1) * seen
-    if q <= MOST_PAIRED:
+    if q <= tuning.MOST_PAIRED_LATENTS:
         curvature = point_curvature(seen, tanh, share, points)
     else:
         curvature = over_rows(moments, jnp.einsum("nk,nkd->nd", share, _spread(seen, tanh))).T / 4

@@ -9,15 +9,15 @@ Peharz 2023):
     p(x) ~ 1/N sum_i prod_j p_j(z_i)^x_j (1 - p_j(z_i))^(1 - x_j)
 
 which is a mixture of N products, so that what is missing is left out exactly and completions are those of a mixture.
-Of a batch of rows learning needs sums at the points alone: with r_ni the share of point i in row n,
+Learning from a batch of rows needs sums at the points alone: with r_ni the share of point i in row n,
 
     d / d f_j(z_i)  log p  =  sum_n r_ni (x_nj - p_j(z_i)),
 
-and the way back through the network is gone once an update, however many rows there are.  Points are drawn anew for
-every update, so that no surface can be bent to suit them.
+and the way back through the network is gone once an update, however many rows there are.  Each update draws new
+points, so that no surface can be bent to suit them.
 
-Likelihoods are told by `REPLICATES` nets, each shifted by chance of its own.  How much these differ is the error, of a
-row and, as all rows have the same points, of a sum over rows.
+A likelihood is a mean over `LIKELIHOOD_NETS` nets, each shifted by its own chance.  How much these differ is the
+error, of a row and, as all rows have the same points, of a sum over rows.
 """
 
 from __future__ import annotations
@@ -42,23 +42,16 @@ from latentbits.core.model import LogLikelihood, Model, Progress, Schedule, Summ
 from latentbits.core.packed import pairs, products, unpack
 from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.tree import cast, sum_rows
-from latentbits.models.latent_trait import beginning
+from latentbits.models.latent_trait import beginning, tuning
 from latentbits.models.latent_trait.kinds import ALL_BITS
-from latentbits.models.latent_trait.model import Posterior
+from latentbits.models.latent_trait.use import Posterior
 
-__all__ = ["BATCH", "REPLICATES", "Params", "Scored", "Shared", "Stats", "Structure", "decoded",
+__all__ = ["Params", "Scored", "Shared", "Stats", "Structure", "decoded",
            "error_of_sum", "gradient", "logits", "mean_slopes", "model", "replicated", "turned"]  # fmt: skip
 
-REPLICATES = 8  # nets of a likelihood, for its error
-BATCH = 128  # rows of an update
-SPREAD = 3  # taken off the replicates where their spread is told, as that of eight says little: see `nodes.importance`
 # Of 1 and of log p that rounding costs, as a standard error.  In float32 it was 0.2 to 0.4, at most 2.5, of 12 to 200
 # columns and one or two layers; in one dimension nets may differ by less than that.
 LAST_DIGITS = 1
-NEAREST = 1e-6  # to 0 and 1 that a coordinate of a net is
-FIRST_BENDS = 0.1  # how much of what units of a layer usually add they do to begin with
-CLIMB = 25  # steps to the mode of a posterior
-SHORTER = (1.0, 0.5, 0.25, 0.0625)  # of each, of which the best is taken
 SINGLE = np.dtype(np.float32)
 
 
@@ -177,13 +170,14 @@ def _net(n_points: int, q: int) -> np.ndarray:
 
 def _points(structure: Structure, key: Key[Array, ""]) -> Float[Array, "points latents"]:
     """Make points of a standard normal: a net, shifted by chance around the torus, through the normal quantile."""
-    net = _net(structure.n_points, structure.q)
-    return jax.scipy.special.ndtri(jnp.clip((net + jax.random.uniform(key, (structure.q,))) % 1, NEAREST, 1 - NEAREST))
+    shifted = (_net(structure.n_points, structure.q) + jax.random.uniform(key, (structure.q,))) % 1
+    least = tuning.NET_LEAST_COORDINATE
+    return jax.scipy.special.ndtri(jnp.clip(shifted, least, 1 - least))
 
 
 def replicated(structure: Structure, seed: int = 0) -> Float[Array, "points latents"]:
     """Make the points of all nets that give a likelihood, net by net."""
-    each = jax.random.split(jax.random.key(seed, impl="threefry2x32"), REPLICATES)
+    each = jax.random.split(jax.random.key(seed, impl="threefry2x32"), tuning.LIKELIHOOD_NETS)
     return jnp.concatenate([_points(structure, key) for key in each])
 
 
@@ -213,7 +207,7 @@ def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params
     straight = beginning.init_params(q, ALL_BITS, False, straight_key, summary)
     sizes = (q, *widths, len(summary.mean))
     layers = [jax.random.normal(one, (a, b)) * np.sqrt(2 / a) for one, (a, b) in zip(each, pairwise(sizes))]
-    layers[-1] = layers[-1] * FIRST_BENDS
+    layers[-1] = layers[-1] * tuning.FIRST_BENDS_SHARE
     # bends are at different places along each of the first units
     offsets = [jax.random.normal(one, (b,)) * (k == 0) for k, (one, b) in enumerate(zip(each[len(layers) :], widths))]
     return Params(straight.weights, straight.bias, tuple(layers), tuple(offsets))
@@ -304,17 +298,20 @@ def _update(
 def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> Scored:
     joint = _joint(shared, batch)
     n, n_points = joint.shape
-    each = jax.nn.logsumexp(joint.reshape(n, REPLICATES, -1), axis=2) - np.log(n_points // REPLICATES)
-    value = jax.nn.logsumexp(each, axis=1) - np.log(REPLICATES)
+    each = jax.nn.logsumexp(joint.reshape(n, tuning.LIKELIHOOD_NETS, -1), axis=2) - np.log(
+        n_points // tuning.LIKELIHOOD_NETS
+    )
+    value = jax.nn.logsumexp(each, axis=1) - np.log(tuning.LIKELIHOOD_NETS)
     deviations = jnp.exp(each - value[:, None]) - 1
-    rounding = LAST_DIGITS * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
+    # in float32 rounding cost 0.2 to 0.4 of this, at most 2.5, of 12 to 200 columns; nets may differ by less
+    rounding = jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
     error = jnp.sqrt(_variance(deviations) + _too_low(deviations) ** 2 + rounding**2)
     return Scored(value, error, jnp.zeros((), value.dtype), deviations=deviations)
 
 
 def _variance(deviations: Any) -> Any:
     """Compute the variance of the mean of deviations, the last axis."""
-    return (deviations**2).sum(-1) / ((REPLICATES - SPREAD) * REPLICATES)
+    return (deviations**2).sum(-1) / ((tuning.LIKELIHOOD_NETS - tuning.NETS_OFF_SPREAD) * tuning.LIKELIHOOD_NETS)
 
 
 def _too_low(deviations: Any) -> Any:
@@ -351,8 +348,8 @@ def _mode(params: Params, batch: Batch, first: Float[Array, "rows latents"]) -> 
 
     def height(z: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
         f = logits(params, z)
-        told = batch.values * jax.nn.log_sigmoid(f) + (batch.mask - batch.values) * jax.nn.log_sigmoid(-f)
-        return told.sum(1) - 0.5 * jnp.sum(z**2, 1)
+        observed = batch.values * jax.nn.log_sigmoid(f) + (batch.mask - batch.values) * jax.nn.log_sigmoid(-f)
+        return observed.sum(1) - 0.5 * jnp.sum(z**2, 1)
 
     def around(z: Float[Array, "rows latents"]) -> tuple[Gaussian, Float[Array, "rows latents"]]:
         """Look uphill, by scoring: the gradient, by the prior and the information of the observed bits."""
@@ -366,11 +363,11 @@ def _mode(params: Params, batch: Batch, first: Float[Array, "rows latents"]) -> 
 
     def climb(_: Any, z: Float[Array, "rows latents"]) -> Float[Array, "rows latents"]:
         _, step = around(z)
-        tried = jnp.stack([z, *(z + length * step for length in SHORTER)])
+        tried = jnp.stack([z, *(z + length * step for length in tuning.CURVED_STEP_LENGTHS)])
         best = jnp.argmax(jax.vmap(height)(tried), axis=0)
         return jnp.take_along_axis(tried, best[None, :, None], axis=0)[0]
 
-    return around(jax.lax.fori_loop(0, CLIMB, climb, first))[0]
+    return around(jax.lax.fori_loop(0, tuning.CURVED_MODE_STEPS, climb, first))[0]
 
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
@@ -400,7 +397,7 @@ def model(
     weight_prior: float | None = None,
     n_epochs: int = 100,
     n_blocks: int = 8,
-    batch_size: int = BATCH,
+    batch_size: int = tuning.ROWS_PER_UPDATE,
     rate: float = 3e-3,
     n_rows: float = 1000.0,
 ) -> Model:
@@ -448,7 +445,9 @@ def model(
         decode=decoded,
         complete=_complete,
         sample=Partial(_sample, structure),
-        row_floats=lambda n_columns: 3 * REPLICATES * structure.n_points + (8 + 2 * structure.q) * n_columns,
+        row_floats=lambda n_columns: (
+            3 * tuning.LIKELIHOOD_NETS * structure.n_points + (8 + 2 * structure.q) * n_columns
+        ),
         start=Adam.at_rest,
         stages=(learning,),
     )

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Key
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs
-from latentbits.models.latent_trait import bits, classes, reals
+from latentbits.models.latent_trait import bits, classes, reals, tuning
 
 __all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "allowed_noise", "best_guess", "bound", "bound_stats",
            "density", "draw", "expected", "local", "maximise", "point_stats", "rows_of", "transformed",
@@ -265,7 +265,7 @@ def maximise(
 
 def allowed_noise(columns: Columns, log_variance: Float[Array, " reals"]) -> Float[Array, " reals"]:
     """Hold extrapolated variances as the M-step allows them; where columns share one, it is one to the bit."""
-    allowed = jnp.maximum(log_variance, np.log(reals.SMALLEST_VARIANCE))
+    allowed = jnp.maximum(log_variance, np.log(tuning.LEAST_VARIANCE_SHARE))
     return jnp.full_like(allowed, allowed.mean()) if columns.shared_noise else allowed
 
 

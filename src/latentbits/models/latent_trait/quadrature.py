@@ -24,24 +24,13 @@ from latentbits.core.nodes import (
 )
 from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import kinds
+from latentbits.models.latent_trait import kinds, tuning
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
-__all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "checked", "covariance_of", "integrate",
+__all__ = ["Integral", "accurately_placed", "bend_of", "checked", "covariance_of", "integrate",
            "learning_rule", "mean_of", "mode", "nodes_at_first", "nodes_for", "placed", "start",
            "stats_of"]  # fmt: skip
-
-FIRST_NET, LAST_NET = 7, 10  # powers of two: to get near a maximum, and to be there
-# the largest bend for which so many nodes a dimension are enough
-NEEDED_ONE = ((0.65, 5), (0.7, 7), (0.8, 9), (1.2, 15), (1.4, 21), (1.8, 31), (2.6, 61), (6.0, 121), (12.0, 241))
-NEEDED_TWO = ((0.6, 5), (0.9, 7), (1.2, 11), (1.5, 15), (1.8, 21), (2.6, 31))
-NEEDED_THREE = ((0.45, 3), (1.2, 5), (1.6, 7), (2.2, 11))
-MOST_NODES = {1: 481, 2: 41, 3: 15, 4: 13}  # a dimension, and from four on as a power of two in all
-# latents up to which so many points of a net find a posterior's mean; off in many dimensions by a little in each, it
-# would leave the weights of the points that go there to a few of them
-NEAR_ENOUGH = ((6, 32), (8, 128), (math.inf, 512))
-ROUNDING = 4  # last digits by which a density may fall in a step, as near its maximum it cannot be told any better
 
 
 def learning_rule(q: int, n_nodes: int) -> Rule:
@@ -60,7 +49,7 @@ def nodes_at_first(q: int, seen: int) -> int:
         return 11 if seen < 15 else 7 if seen < MANY_COLUMNS else 5
     if q == 3:
         return 7 if seen < 15 else 5 if seen < MANY_COLUMNS else 3
-    return FIRST_NET
+    return tuning.FIRST_NET_LOG2_POINTS
 
 
 def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
@@ -73,10 +62,10 @@ def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
     """
     bend *= 1 + 0.15 * max(0.0, math.log10(max(n_rows, 1) / 1000))
     if q > MOST_GRID:
-        net = LAST_NET + (q > 5) + (bend > 2) + (bend > 3)
-        return min(net, MOST_NODES[4])
-    table = {1: NEEDED_ONE, 2: NEEDED_TWO, 3: NEEDED_THREE}[q]
-    return next((n for most, n in table if bend <= most), MOST_NODES[q])
+        net = tuning.LAST_NET_LOG2_POINTS + (q > 5) + (bend > 2) + (bend > 3)
+        return min(net, tuning.MOST_NODES_PER_DIMENSION[4])
+    enough = (n for most, n in tuning.NODES_PER_DIMENSION_BY_BEND[q] if bend <= most)
+    return next(enough, tuning.MOST_NODES_PER_DIMENSION[q])
 
 
 def bend_of(columns: Columns, params: Params, seen: int) -> float:
@@ -173,7 +162,7 @@ def _approached(
     The first is around the variational mean.  A loop, which is compiled once.
     """
     q = params.weights.shape[1]
-    n_points = next(n for most, n in NEAR_ENOUGH if q <= most)
+    n_points = next(n for most, n in tuning.START_NET_POINTS_BY_DIMENSIONS if q <= most)
     small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(n_points, q)
 
     def body(_: Any, carry: tuple[Gaussian, Array]) -> tuple[Gaussian, Array]:
@@ -222,7 +211,7 @@ def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows lat
         step = from_precision(precision, slope)[0].mean
         candidate = x + length[:, None] * step
         new = joint(candidate)
-        better = new >= value - ROUNDING * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
+        better = new >= value - tuning.MODE_ROUNDING_EPS * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
         return (
             jnp.where(better[:, None], candidate, x),
             jnp.maximum(value, new),

@@ -15,10 +15,9 @@ from jaxtyping import Array, Float
 
 from latentbits.core.packed import pairs, products, unpack
 from latentbits.core.products import over_rows
+from latentbits.models.latent_trait import tuning
 
-__all__ = ["SMALLEST_VARIANCE", "Stats", "bound", "density", "local", "maximise", "stats_of"]
-
-SMALLEST_VARIANCE = 1e-4  # of the column's own: a column that the latents explain wholly would run to 0
+__all__ = ["Stats", "bound", "density", "local", "maximise", "stats_of"]
 
 
 class Stats(eqx.Module):
@@ -107,9 +106,9 @@ def maximise(
     unseen = stats.observed == 0
     solved = jnp.where(unseen[:, None], 0, solved[..., 0])
     if shared:
-        variance = jnp.maximum(residual.sum() / _some(stats.observed.sum()), SMALLEST_VARIANCE)
+        variance = jnp.maximum(residual.sum() / _some(stats.observed.sum()), tuning.LEAST_VARIANCE_SHARE)
         return solved[:, :-1], solved[:, -1], jnp.full_like(log_variance, jnp.log(variance))
-    variance = jnp.maximum(residual / _some(stats.observed), SMALLEST_VARIANCE)
+    variance = jnp.maximum(residual / _some(stats.observed), tuning.LEAST_VARIANCE_SHARE)
     return solved[:, :-1], solved[:, -1], jnp.where(unseen, 0.0, jnp.log(variance))
 
 

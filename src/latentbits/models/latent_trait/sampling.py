@@ -20,12 +20,10 @@ from latentbits.core.batch import Batch
 from latentbits.core.packed import products
 from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import bits
+from latentbits.models.latent_trait import bits, tuning
 from latentbits.models.latent_trait.kinds import Params
 
 __all__ = ["Shared", "Stats", "e_step", "log_likelihoods", "prepare", "prior_sample", "regress"]
-
-LEAST_SQUARES_STEPS = 8  # of re-weighted least squares in an M-step; each is a Newton step
 
 
 class Shared(eqx.Module):
@@ -105,4 +103,4 @@ def regress(
         w, b = bits.maximise(at.weights, at.bias, here, precision, tied, longest)
         return Params(w, b, at.log_variance, at.centre, at.scale)
 
-    return jax.lax.fori_loop(0, LEAST_SQUARES_STEPS, body, params)
+    return jax.lax.fori_loop(0, tuning.LEAST_SQUARES_STEPS, body, params)

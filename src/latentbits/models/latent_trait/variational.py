@@ -15,12 +15,10 @@ from jaxtyping import Array, Float
 from latentbits.core.gaussians import Gaussian, from_precision, moments
 from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import kinds
+from latentbits.models.latent_trait import kinds, tuning
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 
 __all__ = ["converge", "improve", "prior", "stats_of"]
-
-MOST_STEPS = 200  # of (8) and (6, 7) in turn; where bits are near-separable convergence is slow
 
 
 def prior(n_rows: int, q: int, dtype: jnp.dtype) -> Gaussian:
@@ -43,7 +41,13 @@ def improve(
     return posterior, constant + log_integral, contact
 
 
-def converge(columns: Columns, params: Params, rows: Rows, most: int = MOST_STEPS, tolerance: float = 1e-3) -> Gaussian:
+def converge(
+    columns: Columns,
+    params: Params,
+    rows: Rows,
+    most: int = tuning.VARIATIONAL_MOST_ROUNDS,
+    tolerance: float = 1e-3,
+) -> Gaussian:
     """Iterate (8) and (6, 7) from a cold start for the posterior of each row, until no mean moves by `tolerance`.
 
     The tolerance is in units of the prior's standard deviation.

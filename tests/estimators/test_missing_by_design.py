@@ -17,7 +17,7 @@ from latentbits import ItemResponse, LatentTrait, TraitMaps
 from latentbits.core.batch import MISSING
 from latentbits.engines.memory import MemoryEngine, distinct
 from latentbits.estimators.latent_trait import nodes
-from latentbits.models.latent_trait import mixture_of_maps
+from latentbits.models.latent_trait import map_params, mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import Params
 

@@ -13,6 +13,7 @@ from tests import tables
 
 from latentbits import LatentTrait, TraitMaps, load
 from latentbits.core.errors import ModelFileError
+from latentbits.models.latent_trait import map_params
 from latentbits.reports.render import cells
 from latentbits.reports.summaries.records import Rows
 from latentbits.reports.summaries.trait_maps import show, summarize

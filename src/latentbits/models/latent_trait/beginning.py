@@ -82,7 +82,7 @@ def awake(key: Key[Array, ""], params: Any, state: Any) -> Any:
     """Lengthen components that the bound has let fall asleep.
 
     Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
-    likelihood too: EM would stay there.  Their directions are kept.  Of one map or of several.
+    likelihood too: EM would stay there.  Directions are kept, of one map or of several.
     """
     weights = np.asarray(params.weights)
     size = np.sqrt(np.mean(weights**2, -2, keepdims=True))

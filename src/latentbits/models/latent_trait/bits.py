@@ -231,7 +231,7 @@ def maximise(
     Parameters
     ----------
     precision
-        Of a Gaussian prior on the weights, 0 for none.
+        Precision of a Gaussian prior on the weights, 0 for none.
     tied
         All columns have the same weight (one latent dimension): the one-parameter logistic model.
     longest

@@ -61,12 +61,12 @@ class Params(eqx.Module):
     Attributes
     ----------
     weights, bias
-        Of the straight part.
+        Weights and biases of the straight part.
     layers
-        Of the units: from the latents to the first of them, from each layer to the next, and from the last to the
+        Weights of the units: from the latents to the first of them, from each layer to the next, and from the last to the
         columns.
     offsets
-        Of each layer of units.
+        Biases of each layer of units.
     """
 
     weights: Float[Array, "columns latents"]
@@ -93,7 +93,7 @@ class Stats(eqx.Module):
     objective
         log p (see `sum_rows`).
     residual
-        Of every point and column, the bits less what is expected there, each row by the point's share in it: the
+        For every point and column, the bits less what is expected there, each row by the point's share in it: the
         gradient of the log-likelihood by the network's outputs.
     """
 
@@ -109,7 +109,7 @@ class Scored(LogLikelihood):
     Attributes
     ----------
     deviations
-        Of p(x) by each net, as a share of that by all: of a sum over rows they add up, net by net.
+        Excess of p(x) by each net over that by all, as a share of it: for a sum over rows they add up, net by net.
     """
 
     deviations: Float[Array, "rows replicates"] | None = None
@@ -121,15 +121,15 @@ class Settings(eqx.Module):
     Attributes
     ----------
     rate
-        Of a step, to begin with.
+        Length of the first steps.
     n_updates
-        Of the whole stage.
+        Updates of the whole stage.
     batch_size
         Rows of an update.
     n_rows
-        Of the table, each as often as it counts: what a prior is a part of.
+        Rows of the table, each as often as it counts: what a prior is a part of.
     precision
-        Of the prior on weights; None for none.
+        Precision of the prior on weights; None for none.
     """
 
     rate: Number
@@ -416,7 +416,7 @@ def model(
     n_epochs, n_blocks, batch_size, rate
         Passes over the rows, updates of each, rows of an update, and the length of the first steps.
     n_rows
-        Of the table that will be learned from, each as often as it counts.
+        Rows of the table that will be learned from, each as often as it counts.
     """
     structure = Structure(n_components, tuple(widths), 2**log2_nodes)
     settings = Settings(

@@ -47,7 +47,7 @@ class Grid(eqx.Module):
     Attributes
     ----------
     points, log_weights
-        Of an expectation over N(0, I); the last ones may only fill a block, with weights of 0.
+        Nodes of an expectation over N(0, I); the last ones may only fill a block, with weights of 0.
     odd
         Whether each is at an odd place: of its line, and in two dimensions whether its line is.
     error
@@ -68,9 +68,9 @@ class Integral(NamedTuple):
     log_likelihood
         log p(t) of eq. 1.
     error
-        Of it: where every other node is wrong by e, all of them are by about e squared.
+        Error of it: where every other node is wrong by e, all of them are by about e squared.
     mean
-        Of the latents.
+        Mean of the latents.
     expected
         P(t_i = 1 | observed bits) of each column, whether it is observed or not.
     """

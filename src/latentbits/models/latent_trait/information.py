@@ -92,7 +92,7 @@ def covariance(
     Parameters
     ----------
     information
-        Of `Stats`.
+        Field of `Stats`.
     weights
         (d, q), at the estimate, in the rotation with orthogonal components.
     free
@@ -100,9 +100,9 @@ def covariance(
     tied
         All columns share one weight.
     precision
-        Of the prior on the weights: the information of the data and of the prior add.
+        Precision of the prior on the weights: the information of the data and of the prior add.
     spread
-        Of `Stats`, for the sandwich; None takes the inverse of the information.
+        Field of `Stats`, for the sandwich; None takes the inverse of the information.
 
     Raises
     ------

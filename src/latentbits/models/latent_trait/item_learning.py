@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from latentbits.models.latent_trait.item_params import Params, places_of
-from latentbits.models.latent_trait.item_rows import Integral, Rows, integrate, rows_of
-from latentbits.models.latent_trait.structure import Count
-
-__all__ = ["Stats", "e_step"]
-
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +11,11 @@ from latentbits.core.batch import Batch
 from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import tuning
+from latentbits.models.latent_trait.item_params import Params, places_of
+from latentbits.models.latent_trait.item_rows import Integral, Rows, integrate, rows_of
+from latentbits.models.latent_trait.structure import Count
+
+__all__ = ["Stats", "e_step"]
 
 
 class Stats(eqx.Module):
@@ -28,11 +26,11 @@ class Stats(eqx.Module):
     objective
         log-likelihood, in two parts.
     gradient, information
-        Of the log-likelihood: first derivatives, and minus the second ones.
+        First derivatives of the log-likelihood, and minus the second ones.
     unit
         Fisher information, were the traits known.
     spread
-        Of squared weights times products of rows' scores: the middle of the sandwich.
+        Sum of squared weights times products of rows' scores: the middle of the sandwich.
     """
 
     n_rows: Float[Array, ""]

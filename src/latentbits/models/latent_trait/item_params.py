@@ -22,13 +22,13 @@ class Params(eqx.Module):
     guessed
         1 where a column has a lower asymptote, else 0.
     mean, log_sd
-        Of the trait in each group.
+        Mean and log of the deviation of the trait in each group.
     coefficients
-        Of the covariates.
+        Slopes of the trait in the covariates.
     item_places, mean_places, sd_places, coefficient_places
         Whole numbers from 0 to n_free, as floats: model files hold no others.
     prior_mean, prior_precision
-        Of a normal prior on each free number; precision 0 is none.
+        Parameters of a normal prior on each free number; precision 0 is none.
     centre, scale
         The mean of the trait is that of its group where covariates are `centre`, and coefficients are of covariates in
         units of `scale`: 0 and 1 in a fitted model, mean and standard deviation of its table while it learns.

@@ -21,10 +21,10 @@ __all__ = [
     "integrate",
     "nodes",
     "nodes_for",
-    "resolved",
     "rows_of",
     "terms_at",
     "traits",
+    "unresolved",
 ]
 
 
@@ -35,9 +35,9 @@ def nodes(n: int) -> tuple[np.ndarray, np.ndarray]:
     return x, np.log(weight / weight.sum())
 
 
-def resolved(steepest: Any, n_nodes: int) -> Any:
-    """Compare the spacing of nodes with a slope in units of the trait's deviation: whether they resolve it."""
-    return steepest * 2 * tuning.ITEM_REACH_SD / (n_nodes - 1) <= tuning.RESOLVED_SLOPE_TIMES_SPACING
+def unresolved(steepest: Any, n_nodes: int) -> Any:
+    """Compare the spacing of nodes with a slope in units of the trait's deviation: whether it is too wide."""
+    return steepest * 2 * tuning.ITEM_REACH_SD / (n_nodes - 1) > tuning.RESOLVED_SLOPE_TIMES_SPACING
 
 
 def nodes_for(params: Params) -> int:
@@ -48,7 +48,7 @@ def nodes_for(params: Params) -> int:
     slopes = np.abs(np.asarray(params.items)[..., 0]).max(1, initial=0.0)
     steepest = float(np.max(slopes * np.exp(np.asarray(params.log_sd))))
     n = tuning.ITEM_FEWEST_NODES
-    while n < tuning.ITEM_MOST_NODES_OF_USE and not resolved(steepest, n):
+    while n < tuning.ITEM_MOST_NODES_OF_USE and unresolved(steepest, n):
         n = 2 * n - 1
     return n
 

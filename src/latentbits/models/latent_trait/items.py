@@ -17,6 +17,9 @@ the observed information is
 
 all expectations over the row's posterior.  The columns of a batch are the bits, then the group's number where there are
 several groups, then the covariates.
+
+Parameters and their places are in `item_params.py`, curves and integrals in `item_rows.py`, the sums over rows in
+`item_learning.py`.
 """
 
 from __future__ import annotations
@@ -36,15 +39,12 @@ from latentbits.core.newton import Newton
 from latentbits.models.latent_trait import beginning, tuning
 from latentbits.models.latent_trait.item_learning import Stats, e_step
 from latentbits.models.latent_trait.item_params import Params, free_of, with_free
-from latentbits.models.latent_trait.item_rows import curves, integrate, resolved, rows_of, terms_at
+from latentbits.models.latent_trait.item_rows import curves, integrate, rows_of, terms_at, unresolved
 from latentbits.models.latent_trait.kinds import ALL_BITS
 from latentbits.models.latent_trait.structure import Count
 from latentbits.models.latent_trait.use import Posterior, Scored
 
 __all__ = ["draw", "model"]
-
-
-# ---------------------------------------------------------------- where covariates are taken from
 
 
 # ---------------------------------------------------------------- learning
@@ -90,7 +90,7 @@ def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
         summary.sample_observed[:, :d],
     )
     first = beginning.init_params(1, ALL_BITS, False, key, bits)
-    # anchors tell which end of the axis is up
+    # anchors decide which end of the axis is up
     anchors = template.item_places[0, :, 0] >= len(template.prior_mean)
     sign = jnp.where(jnp.sum(jnp.where(anchors, template.items[0, :, 0], 1.0) * first.weights[:, 0]) < 0, -1.0, 1.0)
     slopes = sign * first.weights[:, 0]
@@ -118,7 +118,7 @@ def _log_likelihood(n_nodes: Count, params: Params, shared: None, batch: Batch) 
     mean = jnp.sum(fine.share * fine.theta, 1, keepdims=True)
     off = jnp.abs(fine.log_likelihood - coarse.log_likelihood)
     steepest = rows.sd * jnp.max(jnp.abs(rows.items[..., 0]), 1)
-    error = jnp.where(resolved(steepest, n_nodes.n), off**2, off)
+    error = jnp.where(unresolved(steepest, n_nodes.n), off, off**2)
     return Scored(fine.log_likelihood, error, jnp.zeros((), error.dtype), mean=mean)
 
 
@@ -223,7 +223,7 @@ def model(n_nodes: int = tuning.ITEM_FEWEST_NODES, template: Params | None = Non
     n_nodes
         Equally spaced nodes, an odd number.
     template
-        What is held, the places of what is free, and its priors; asymptotes begin with the values in it.  None for a
+        Values that are held, the places of those that are free, and their priors; asymptotes begin with the values in it.  None for a
         record that is used, or learns from parameters that it is given.
     """
     made = _functions(n_nodes)

@@ -1,6 +1,6 @@
 """Several maps at once: a mixture of latent trait models, the hierarchy that the paper's conclusion asks for.
 
-    p(t) = sum_m share_m p(t | map m),    p(t | map m) as in (1) and (2), with weights and biases of its own
+    p(t) = sum_m share_m p(t | map m),    p(t | map m) as in (1) and (2), with own weights and biases
 
 A row belongs to map m with the responsibility r_m = share_m p(t | m) / p(t).  EM: given the parameters, the expected
 complete log-likelihood is the sum over maps of that of one map, every row weighted by r_m; so each map's M-step is
@@ -8,8 +8,8 @@ that of `kinds.maximise` with weights r_m, and share_m is the mean of r_m.  With
 p(t | m) the same is true of sum_m share_m P~(t | m), which is a bound on p(t): "variational" learns by it.  (Bishop &
 Tipping 1998 do so with principal components.)
 
-Parameter expansion goes map by map, as every map has latents with a prior of their own.  Rows keep a posterior for each
-map.  What one map computes is as in `model.py`; here it is done for each, and put together.
+Parameter expansion goes map by map, as the latents of every map have their own prior.  Rows keep a posterior for each
+map.  Each computes as in `model.py`, and the results are put together here (`map_params.py`, `maps_beginning.py`).
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def model(
     n_components
         Latent dimensions of each, up to three.
     method, columns, weight_prior, n_nodes, accelerate, seen, n_rounds
-        As of `latent_trait.model.model`; there is no sampling.
+        The same as those of `latent_trait.model.model`; there is no sampling.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS} for several maps, got {method!r}")

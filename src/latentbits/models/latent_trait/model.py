@@ -243,7 +243,7 @@ def model(
         left=left_of if accelerate and columns == ALL_BITS else None,
         start_rows=start_rows,
         stages=stages,
-        # few points tell starts apart; with n_nodes given there is no stage that has fewer
+        # few points are enough to choose among starts; with n_nodes given there is no stage that has fewer
         heats=len(stages) - 1 if by_few else 0,
     )
 

@@ -56,7 +56,7 @@ def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
     """Choose nodes with which the likelihood of all rows is known to a tenth of a nat or so, its maximum to far less.
 
     Measured against dense rules, of tables with 4 to 50 columns and slopes of 0.7 to 6: errors go by the `bend`, and
-    Gauss-Hermite nodes are needed in proportion to its square, since they come closer as 1 / sqrt(n).  Of a net, whose
+    Gauss-Hermite nodes are needed in proportion to its square, since they come closer as 1 / sqrt(n).  For a net, whose
     errors average out over rows (`nodes.for_net`), and in three dimensions, where nodes are dear, what matters is the
     maximum: five nodes a dimension put it wrong by a thousandth of a nat where the likelihood is wrong by a tenth.
     """
@@ -71,7 +71,7 @@ def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
 def bend_of(columns: Columns, params: Params, seen: int) -> float:
     """Measure how far a row's posterior is from a Gaussian: a column's largest slope, in posterior widths.
 
-    Of a row in which `seen` columns are observed, any of them, that column among them.  Curvatures are those that are
+    The row has `seen` observed columns, any of them, that column among them.  Curvatures are those that are
     typical under the prior.  NumPy, on the host: it chooses shapes.
     """
     w, b = np.asarray(params.weights, np.float64), np.asarray(params.bias, np.float64)

@@ -1,4 +1,4 @@
-"""Continuous columns: t ~ N(w.x + b, variance), each with a variance of its own or all with one (section 2).
+"""Continuous columns: t ~ N(w.x + b, variance), each with its own variance or all with one (section 2).
 
 With one variance for all, in the units of the data, the model is probabilistic principal component analysis.
 

@@ -1,4 +1,4 @@
-"""Answers about rows by as many nodes as the steepest columns ask for, of each row in units of its own posterior.
+"""Answers about rows by as many nodes as the steepest columns ask for, in units of each row's posterior.
 
 With spacing h a rule is off by a share of about exp(-2 pi (pi / a) / h), where a is the slope of a sigmoid: its nearest
 pole is pi / a away.  So what a row needs is known before: the Gauss-Hermite nodes of `nodes.accurate_rules`, or evenly

@@ -9,13 +9,11 @@ import equinox as eqx
 from jax.tree_util import Partial
 
 from latentbits.core import nodes
-from latentbits.core.adam import Number
 from latentbits.models.latent_trait import quadrature, tuning
 from latentbits.models.latent_trait.kinds import Columns
 
 __all__ = [
     "Count",
-    "Number",
     "Structure",
     "count_for",
     "floats_of_bound",

@@ -26,7 +26,7 @@ class Posterior(eqx.Module):
     Attributes
     ----------
     mean, covariance
-        Of the exact posterior, by accurate quadrature (EAP and its error).
+        Moments of the exact posterior, by accurate quadrature (EAP and its error).
     mode, mode_covariance
         The most probable latents (MAP), and the inverse curvature there.
     """
@@ -38,13 +38,13 @@ class Posterior(eqx.Module):
 
 
 class Scored(LogLikelihood):
-    """log p(x) of each row, and the mean of its latents: one program tells both.
+    """log p(x) of each row, and the mean of its latents: one program gives both.
 
     Attributes
     ----------
     mean
-        Of the exact posterior; above `nodes.MOST_GRID` dimensions, where points are drawn for the likelihood alone,
-        None.
+        Mean of the exact posterior; None above `nodes.MOST_GRID` dimensions, where points are drawn for the likelihood
+        alone.
     """
 
     mean: Float[Array, "rows latents"] | None = None

@@ -63,8 +63,8 @@ class Params(eqx.Module):
     weights, bias
         Weights and biases of the straight part.
     layers
-        Weights of the units: from the latents to the first of them, from each layer to the next, and from the last to the
-        columns.
+        Weights of the units: from the latents to the first of them, from each layer to the next, and from the last to
+        the columns.
     offsets
         Biases of each layer of units.
     """

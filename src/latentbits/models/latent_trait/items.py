@@ -212,7 +212,7 @@ def _functions(n_nodes: int) -> Model:
 
 
 def _no_init(key: Key[Array, ""], summary: Summary) -> Params:
-    raise ValueError("an item model to learn begins with a template: items.model(n_nodes, template)")
+    raise ValueError("an item model to learn needs a template: call items.model(n_nodes, template)")
 
 
 def model(n_nodes: int = tuning.ITEM_FEWEST_NODES, template: Params | None = None) -> Model:
@@ -223,8 +223,8 @@ def model(n_nodes: int = tuning.ITEM_FEWEST_NODES, template: Params | None = Non
     n_nodes
         Equally spaced nodes, an odd number.
     template
-        Values that are held, the places of those that are free, and their priors; asymptotes begin with the values in it.  None for a
-        record that is used, or learns from parameters that it is given.
+        Values that are held, the places of those that are free, and their priors; asymptotes begin with the values in
+        it.  None for a record that is used, or learns from parameters that it is given.
     """
     made = _functions(n_nodes)
     return made if template is None else made._replace(init=Partial(_init, template))

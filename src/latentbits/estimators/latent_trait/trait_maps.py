@@ -16,7 +16,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.latent_trait.columns import TraitOfColumns
 from latentbits.estimators.psychometrics import canonical_axes
 from latentbits.estimators.showing import named_weights, short
-from latentbits.models.latent_trait import grid, kinds, map_params, mixture_of_maps
+from latentbits.models.latent_trait import grid, kinds, map_params, maps_use, mixture_of_maps
 
 __all__ = ["TraitMaps"]
 
@@ -133,7 +133,7 @@ class TraitMaps(TraitOfColumns):
         return mixture_of_maps.model(n_maps=int(self.n_maps), **settings)
 
     def _with_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
-        return mixture_of_maps.with_grids(model, grids)
+        return maps_use.with_grids(model, grids)
 
     def _each_map(self, params: Any) -> list[kinds.Params]:
         return [map_params.one_map(params, number) for number in range(int(self.n_maps))]

@@ -9,7 +9,8 @@ p(t | m) the same is true of sum_m share_m P~(t | m), which is a bound on p(t): 
 Tipping 1998 do so with principal components.)
 
 Parameter expansion goes map by map, as the latents of every map have their own prior.  Rows keep a posterior for each
-map.  Each computes as in `model.py`, and the results are put together here (`map_params.py`, `maps_beginning.py`).
+map.  Each computes as in `model.py`, and the results are put together here (`map_params.py`, `maps_beginning.py`,
+`maps_use.py`).
 """
 
 from __future__ import annotations
@@ -21,17 +22,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float
 
 from latentbits.core import nodes
 from latentbits.core.adam import Number
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Transform
+from latentbits.core.model import Iterate, Measure, Model, Progress, Stage, Transform
 from latentbits.core.products import sum_over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, steep, tuning, variational
+from latentbits.models.latent_trait import beginning, kinds, maps_use, quadrature, tuning, variational
 from latentbits.models.latent_trait.acceleration import (
     Move,
     State,
@@ -48,7 +48,6 @@ from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 from latentbits.models.latent_trait.map_params import (
     Params,
     each_map,
-    one_map,
     responsibilities,
     rows_of,
     turned,
@@ -67,7 +66,7 @@ from latentbits.models.latent_trait.structure import (
     with_settings,
 )
 
-__all__ = ["METHODS", "Posterior", "Stats", "model"]
+__all__ = ["METHODS", "Stats", "model"]
 
 METHODS = ("auto", "variational", "quadrature")
 
@@ -79,33 +78,6 @@ class Stats(eqx.Module):
     objective: Float[Array, "2"]  # see sum_rows
     members: Float[Array, " maps"]
     of_maps: kinds.Stats  # each of its arrays with a map in front
-
-
-class Posterior(eqx.Module):
-    """Which map each row is on, and where on it.
-
-    Attributes
-    ----------
-    mean, covariance, mode, mode_covariance
-        On the row's most probable map, as of a single one.
-    map
-        Its number, from 0.
-    responsibilities
-        P(map | row).
-    means
-        Posterior means on all maps.
-    """
-
-    mean: Float[Array, "rows latents"]
-    covariance: Float[Array, "rows latents latents"]
-    mode: Float[Array, "rows latents"]
-    mode_covariance: Float[Array, "rows latents latents"]
-    map: Int[Array, " rows"]
-    responsibilities: Float[Array, "rows maps"]
-    means: Float[Array, "rows maps latents"]
-
-
-# ---------------------------------------------------------------- maps, one by one and together
 
 
 def _no_moves(structure: Structure, n_maps: int) -> Move:
@@ -242,117 +214,11 @@ def _accelerated(
     return state, eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, shares_and_noise)
 
 
-# ---------------------------------------------------------------- use
-
-
-def _answers(structure: Structure, params: Params, batch: Batch, filled: bool = False) -> steep.Answers:
-    """Answer for the rows by each map, each answer with a map in front."""
-    columns, rows = structure.columns, rows_of(structure.columns, params, batch)
-    return each_map(lambda one: steep.answers(columns, one, rows, batch, filled), params)
-
-
-def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> LogLikelihood:
-    of_maps = _answers(structure, params, batch)
-    share, value = responsibilities(params.log_share, of_maps.log_likelihood)
-    return LogLikelihood(value, jnp.sum(share * of_maps.error, 0), jnp.zeros((), value.dtype))  # may have one sign
-
-
-def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Posterior:
-    columns, rows = structure.columns, rows_of(structure.columns, params, batch)
-    of_maps = _answers(structure, params, batch)
-
-    def peak(one: kinds.Params, mean: Float[Array, "rows latents"]) -> tuple[Array, Array]:
-        found = quadrature.mode(columns, one, rows, mean)
-        return found.mean, found.covariance
-
-    share, _ = responsibilities(params.log_share, of_maps.log_likelihood)
-    return _of_best(share, [of_maps.mean, of_maps.covariance, *each_map(peak, params, of_maps.mean)])
-
-
-def _of_best(share: Float[Array, "maps rows"], places: list[Array]) -> Posterior:
-    """Give the places of rows on the maps that they most probably are on: means, modes and their covariances."""
-    best = jnp.argmax(share, 0)
-    mean, covariance, mode, around = (place[best, jnp.arange(len(best))] for place in places)
-    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(places[0], 0, 1))
-
-
-def _decode(structure: Structure, params: Params, latents: Float[Array, "rows numbered"]) -> Array:
-    """Compute means of the columns at places of maps; the first entry of `latents` is the number of the map."""
-
-    def one(given: Float[Array, " numbered"]) -> Float[Array, " outputs"]:
-        return kinds.expected(structure.columns, one_map(params, given[0].astype(int)), given[1:])
-
-    return jax.vmap(one)(latents)
-
-
-def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
-    of_maps = _answers(structure, params, batch, filled=True)
-    share, _ = responsibilities(params.log_share, of_maps.log_likelihood)
-    return kinds.best_guess(structure.columns, jnp.einsum("mn,mno->no", share, of_maps.expected))
-
-
-def with_grids(record: Model, grids: tuple[grid.Grid, ...]) -> Model:
-    """Let nodes that stand for all rows of bits look at them, a grid for each map."""
-    return record._replace(
-        log_likelihood=Partial(_log_likelihood_on_grids, grids),
-        infer=Partial(_infer_on_grids, grids),
-        complete=Partial(_complete_on_grids, grids),
-    )
-
-
-def _on_grids(grids: tuple[grid.Grid, ...], params: Params, batch: Batch) -> tuple[list[Any], Array, Array]:
-    """Integrate by each map; give the share of each in the rows, and log p of these."""
-    given = [(g, w, b, batch.values, batch.mask) for g, w, b in zip(grids, params.weights, params.bias)]
-    found = [grid.integrate(*of_map) for of_map in given]
-    share, value = responsibilities(params.log_share, jnp.stack([one.log_likelihood for one in found]))
-    return list(zip(given, found)), share, value
-
-
-def _log_likelihood_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch) -> LogLikelihood:
-    of_maps, share, value = _on_grids(grids, params, batch)
-    error = jnp.stack([found.error for _, found in of_maps])
-    return LogLikelihood(value, jnp.sum(share * error, 0), jnp.zeros((), value.dtype))
-
-
-def _infer_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch) -> Posterior:
-    of_maps, share, _ = _on_grids(grids, params, batch)
-    rows = rows_of(ALL_BITS, params, batch)
-    parts = []
-    for number, (given, found) in enumerate(of_maps):
-        peak = quadrature.mode(ALL_BITS, one_map(params, number), rows, found.mean)
-        parts.append((found.mean, grid.covariance(found, *given), peak.mean, peak.covariance))
-    return _of_best(share, [jnp.stack(part) for part in zip(*parts)])
-
-
-def _complete_on_grids(
-    grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch
-) -> Float[Array, "rows columns"]:
-    of_maps, share, _ = _on_grids(grids, params, batch)
-    return jnp.einsum("mn,mnd->nd", share, jnp.stack([found.expected for _, found in of_maps]))
-
-
-def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:
-    def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
-        which, latent, rest = jax.random.split(key, 3)
-        own = one_map(params, jax.random.categorical(which, params.log_share))
-        return kinds.draw(structure.columns, own, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest)
-
-    return jax.vmap(one)(keys)
-
-
 # ---------------------------------------------------------------- the record
 
 
-def _floats_of_use(structure: Structure, n_maps: Count, n: int) -> int:
-    return n_maps.n * floats_of_use(structure, n)
-
-
-def _floats_of_bound(structure: Structure, n_maps: Count, n: int) -> int:
-    return n_maps.n * floats_of_bound(structure, n)
-
-
-def _floats_of_nodes(structure: Structure, n_nodes: Count | None, n_maps: Count, n: int) -> int:
-    return n_maps.n * floats_of_nodes(structure, n_nodes, n)
+def _floats(n_maps: Count, of_one: Any, n: int) -> int:
+    return n_maps.n * of_one(n)
 
 
 @cache
@@ -396,12 +262,12 @@ def model(
         e_step=with_settings(_e_step_quadrature, structure, count),
         update=with_settings(_update, structure, precision),
         objective=with_settings(objective, precision),
-        log_likelihood=with_settings(_log_likelihood, structure),
-        infer=with_settings(_infer, structure),
-        decode=with_settings(_decode, structure),
-        complete=with_settings(_complete, structure),
-        sample=with_settings(_sample, structure),
-        row_floats=with_settings(_floats_of_use, structure, maps),
+        log_likelihood=with_settings(maps_use.log_likelihood, structure),
+        infer=with_settings(maps_use.infer, structure),
+        decode=with_settings(maps_use.decode, structure),
+        complete=with_settings(maps_use.complete, structure),
+        sample=with_settings(maps_use.sample, structure),
+        row_floats=with_settings(_floats, maps, with_settings(floats_of_use, structure)),
         start=start,
         left=left_of if accelerate and columns == ALL_BITS else None,
         start_rows=with_settings(_start_quadrature, structure),
@@ -420,7 +286,7 @@ def _stages(
     start_exact: Any,
 ) -> tuple[Stage, ...]:
     """Take starts a part of the way, by the bound where that is near enough; the best goes on alone."""
-    floats = with_settings(_floats_of_nodes, structure, n_nodes, maps)
+    floats = with_settings(_floats, maps, with_settings(floats_of_nodes, structure, n_nodes))
     by_bound: dict[str, Any] = {
         "measure": Measure.BOUND,
         "e_step": with_settings(_e_step_variational, structure, rounds),
@@ -436,7 +302,7 @@ def _stages(
             Iterate("quadrature EM", **by_nodes),
         )
     if method == "variational":
-        floats_by_bound = with_settings(_floats_of_bound, structure, maps)
+        floats_by_bound = with_settings(_floats, maps, with_settings(floats_of_bound, structure))
         by_bound |= {"start_rows": with_settings(_start_variational, structure), "row_floats": floats_by_bound}
         return Iterate("variational EM of starts", tol=tuning.NEAR_NATS_PER_ROW, **by_bound), Iterate(
             "variational EM", **by_bound

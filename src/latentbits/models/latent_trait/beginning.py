@@ -32,6 +32,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     if columns.shared_noise:  # one variance in the units of the data is one in units of a common scale
         spread = spread.at[real].set(jnp.sqrt(jnp.mean(spread[real] ** 2)))
     table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) / spread, 0)
+    # indicators of classes stand beside the bits and the reals
     names = [table[:, at], table[:, real]]
     log_odds = []
     for column, n in zip(columns.categorical, columns.n_classes):
@@ -41,6 +42,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
         share = (chosen.sum(0) + 0.5) / (seen.sum() + 0.5 * n)
         names.append(jnp.where(seen, (chosen - share) / jnp.sqrt(share * (1 - share)), 0)[:, 1:])
         log_odds.append(jnp.log(share[1:]) - jnp.log(share[0]))
+    # the principal axes, by a few power iterations
     table = jnp.concatenate(names, 1)
     n, d = table.shape
     basis = jax.random.normal(key, (d, min(n_components, d)), table.dtype)
@@ -53,6 +55,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     share = jnp.sum(loadings**2, 1, keepdims=True)
     loadings = loadings * jnp.sqrt(jnp.minimum(1, 0.6 / jnp.maximum(share, 1e-12)))
     share = jnp.minimum(share, 0.6)
+    # loadings become slopes, and means of bits become biases at these slopes
     slopes = loadings / jnp.sqrt(1 - share)
     mean, seen = summary.mean[at], summary.observed[at]
     # half a bit away from 0 and 1, to begin with

@@ -203,6 +203,7 @@ def turned(params: Params, axes: np.ndarray) -> Params:
 def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params:
     """Begin with the straight part of the linear model, and units that bend it little."""
     q, widths = structure.q, structure.widths
+    # the straight part, and units whose sums have unit variance
     straight_key, *each = jax.random.split(key, 2 + 2 * len(widths))
     straight = beginning.init_params(q, ALL_BITS, False, straight_key, summary)
     sizes = (q, *widths, len(summary.mean))
@@ -272,6 +273,7 @@ def gradient(params: Params, shared: Shared, stats: Stats) -> Params:
 def _update(
     settings: Settings, state: Adam, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[Adam, Params]:
+    # the gradient of a row on average, by the network in float32, and the pull of the prior
     n_rows = jnp.maximum(stats.n_rows, 1e-300)
     found = cast(gradient(cast(params, SINGLE), cast(shared, SINGLE), stats), np.dtype(np.float64))
     uphill = jax.tree.map(lambda g: g / n_rows, found)

@@ -209,6 +209,7 @@ def _on_line(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ...
 
 
 def _on_plane(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ...] | None:
+    # nodes across the lines
     outside, along = _directions(w)
     first, second = w @ outside, w @ along
     shrink = 1 / np.sqrt(1 + np.pi / 8 * second**2)  # a sigmoid's mean over the line is about one of these slopes
@@ -216,6 +217,7 @@ def _on_plane(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ..
     slopes, offsets = _crossings(first, second, b)
     columns = _Sigmoids(np.append(seen.slopes, slopes), np.append(seen.offsets, offsets))
     x, log_weight = _rule(columns, step, _range(*seen))
+    # nodes along each line, as long as there is room
     offsets, room = b + x[:, None] * first, tuning.GRID_MOST_NODES_TIMES_COLUMNS // len(b)
     low, high = _range(second, offsets)
     lines = []
@@ -224,6 +226,7 @@ def _on_plane(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ..
         room -= lines[-1][0].size
         if room < 0:
             return None
+    # all lines, one after the other
     number = np.repeat(np.arange(len(x)), [len(t) for t, _ in lines])
     t, log_weights = (np.concatenate(parts) for parts in zip(*lines))
     odd = np.stack([np.concatenate([_odd(t) for t, _ in lines]), number % 2], 1)

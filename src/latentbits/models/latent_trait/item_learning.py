@@ -78,16 +78,19 @@ def _curvature(
     zg0, zg1, _ = (zero, zero, zero) if zg is None else moments(zg)
     z0, z1, _ = (zero, zero, zero) if z is None else moments(z)
     a, m = rows.items[..., 0], rows.mean[:, None]
+    # blocks of an item by itself, and by the mean and deviation of the trait
     own = [[zz2, zz1], [zz1, zz0]]
     to_mean = [a * zz1 + z0, a * zz0]
     to_sd = [a * (zz2 - m * zz1) + z1 - m * z0, a * (zz1 - m * zz0)]
     if gg is not None:
         own = [[*own[0], zg1], [*own[1], zg0], [zg1, zg0, moments(gg)[0]]]
         to_mean, to_sd = [*to_mean, a * zg0], [*to_sd, a * (zg1 - m * zg0)]
+    # the population by itself
     bend0, bend1, bend2 = (jnp.sum(a**2 * part, 1) for part in (zz0, zz1, zz2))
     mean_sd = bend1 - rows.mean * bend0
     sd_sd = bend2 - 2 * rows.mean * bend1 + rows.mean**2 * bend0 + jnp.sum(a * (z1 - m * z0), 1)
 
+    # sums over the rows of each group, put together
     moved = _with_one(rows)
     by_group = lambda x: _by_group(rows.group, x, groups)  # noqa: E731
     d, kinds = rows.items.shape[1:]
@@ -131,6 +134,7 @@ def _squares(
 def e_step(n_nodes: Count, params: Params, shared: None, batch: Batch, row_state: None) -> tuple[Stats, None]:
     rows = rows_of(params, batch)
     integral = integrate(params, rows, n_nodes.n)
+    # scores of rows, by the parameters of a group and then by the free numbers
     groups, n_free = len(params.mean), len(params.prior_mean)
     places, scores = places_of(params), _scores(rows, integral)
     terms, share = integral.terms, integral.share * batch.weight[:, None]
@@ -144,6 +148,7 @@ def e_step(n_nodes: Count, params: Params, shared: None, batch: Batch, row_state
     by_free = jnp.zeros((len(by_local), n_free + 1), by_local.dtype)
     by_free = by_free.at[jnp.arange(len(by_local))[:, None], places[rows.group]].add(by_local)[:, :n_free]
     weighted = batch.weight[:, None] * by_free
+    # observed information, and that of known traits
     bend = _curvature(rows, share, integral.theta, terms.zz, terms.zg, terms.gg, terms.z, groups)
     unit = _curvature(rows, share, integral.theta, *terms.fisher, None, groups)
     return Stats(

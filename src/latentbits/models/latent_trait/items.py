@@ -89,6 +89,7 @@ def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
         summary.sample[:, :d],
         summary.sample_observed[:, :d],
     )
+    # the principal axis of the bits
     first = beginning.init_params(1, ALL_BITS, False, key, bits)
     # anchors decide which end of the axis is up
     anchors = template.item_places[0, :, 0] >= len(template.prior_mean)

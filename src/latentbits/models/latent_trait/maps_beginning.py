@@ -27,17 +27,19 @@ def init_params(structure: Structure, n_maps: Count, key: Key[Array, ""], summar
         beginning.init_params(structure.q, columns, False, own, _within(columns, own, group == number, summary))
         for number, own in enumerate(jax.random.split(for_maps, n))
     ]
+    # maps share the units of continuous columns: those of all rows
     real = np.asarray(columns.continuous, int)
     variance = jnp.where(summary.variance[real] > 0, summary.variance[real], 1.0)
     variance = jnp.full_like(variance, variance.mean()) if columns.shared_noise else variance
     centre, scale = summary.mean[real], jnp.sqrt(variance)
     first, last = columns.starts(len(found[0].bias))[:2]
     weights, biases, noise = [], [], []
-    for one in found:  # in the common units
+    for one in found:
         longer = one.scale / scale
         weights.append(one.weights.at[first:last].multiply(longer[:, None]))
         biases.append(one.bias.at[first:last].set((one.centre - centre) / scale))
         noise.append(one.log_variance + 2 * jnp.log(longer))
+    # shares of the groups, none of them 0
     count = jnp.stack([jnp.sum(group == number) for number in range(n)]) + 1.0
     log_share = jnp.log(count / count.sum())
     return Params(log_share, jnp.stack(weights), jnp.stack(biases), jnp.stack(noise), centre, scale)
@@ -53,6 +55,7 @@ def _groups(columns: Columns, n_maps: int, key: Key[Array, ""], summary: Summary
     def distances(centres: Float[Array, "groups columns"]) -> Float[Array, "sampled groups"]:
         return jnp.sum(centres**2, 1) - 2 * table @ centres.T + jnp.sum(table**2, 1, keepdims=True)
 
+    # starts, each far from those before
     keys = jax.random.split(key, n_maps)
     centres = table[jax.random.randint(keys[0], (1,), 0, len(table))]
     for own in keys[1:]:
@@ -78,6 +81,7 @@ def _within(columns: Columns, key: Key[Array, ""], member: Bool[Array, " sampled
     if columns.binary is None or columns.binary:
         at = np.arange(len(mean)) if columns.binary is None else np.asarray(columns.binary, int)
         variance = variance.at[at].set((mean * (1 - mean))[at])
+    # rows of the group, drawn to fill the sample
     n = len(member)
     drawn = jax.random.categorical(key, jnp.where(member, 0.0, -jnp.inf), shape=(n,))
     drawn = jnp.where(member.any(), drawn, jnp.arange(n))

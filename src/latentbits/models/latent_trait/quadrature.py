@@ -74,6 +74,7 @@ def bend_of(columns: Columns, params: Params, seen: int) -> float:
     The row has `seen` observed columns, any of them, that column among them.  Curvatures are those that are
     typical under the prior.  NumPy, on the host: it chooses shapes.
     """
+    # curvature of each column under the prior
     w, b = np.asarray(params.weights, np.float64), np.asarray(params.bias, np.float64)
     d, q = w.shape
     first, *ends = columns.starts(d)
@@ -83,6 +84,7 @@ def bend_of(columns: Columns, params: Params, seen: int) -> float:
     curvature = shrink * (1 - np.tanh(shrink * b / 2) ** 2) / 4
     curvature[~bent] = np.exp(-np.asarray(params.log_variance, np.float64))
     each = curvature[:, None, None] * w[:, :, None] * w[:, None]
+    # posterior widths along the slopes, by the observed share of the columns
     share = min(1.0, max(seen - 1, 0) / max(d - 1, 1))
     precision = np.eye(q) + share * each.sum(0) + (1 - share) * each
     width = np.sqrt(np.maximum(np.einsum("di,dij,dj->d", w, np.linalg.inv(precision), w), 0))

@@ -42,6 +42,7 @@ class Answers(NamedTuple):
 def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: bool = False) -> Answers:
     """Answer for rows, up to three latent dimensions; the means of columns where they are to be `filled` in."""
     n, q = len(batch.values), params.weights.shape[1]
+    # first answers of all rows, by nodes around each posterior
     fine, coarse = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
     integral, error = quadrature.checked(columns, params, rows, at, fine, coarse)
@@ -49,6 +50,7 @@ def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: 
     if filled:
         expected = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
     first = Answers(integral.log_likelihood, error, *quadrature.covariance_of(integral), expected)
+    # rows whose steepest column these do not resolve, those of many nodes first
     spacing = np.pi / len(fine.nodes) ** (0.5 / q)  # near their middle n Gauss-Hermite nodes are pi / sqrt(n) apart
     steepest = jnp.sqrt(jnp.max(jnp.sum(_slopes(columns, params, at) ** 2, 2), axis=1, initial=0.0))
     needed = (steepest * spacing > tuning.FIRST_SLOPE_TIMES_SPACING[q]) & (batch.weight > 0)
@@ -136,6 +138,7 @@ def _evenly(
     strides = jnp.cumprod(size) // size
 
     def add(block: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # the places of a block, and the density there
         top, sums, means = carry
         place = block * tuning.NODES_PER_BLOCK + jnp.arange(tuning.NODES_PER_BLOCK)
         on_axes = (place[:, None] // strides) % size
@@ -143,6 +146,7 @@ def _evenly(
         points = at.mean[:, None] + jnp.einsum("ki,nji->nkj", x, at.scale)
         joint = kinds.density(columns, params, rows, points)[0] - 0.5 * jnp.sum(points**2, -1)
         joint = jnp.where(place < jnp.prod(size), joint, -jnp.inf)
+        # sums go on from those of the blocks before, in units of the highest density yet
         new = jnp.maximum(top, joint.max(1))
         share, fade = jnp.exp(joint - new[:, None]), jnp.exp(top - new)[:, None]
         corner = ((on_axes % 2) @ 2 ** np.arange(q))[:, None] == np.arange(corners)

@@ -49,9 +49,6 @@ from latentbits.models.latent_trait.use import Posterior
 __all__ = ["Params", "Scored", "Shared", "Stats", "Structure", "decoded",
            "error_of_sum", "gradient", "logits", "mean_slopes", "model", "replicated", "turned"]  # fmt: skip
 
-# Of 1 and of log p that rounding costs, as a standard error.  In float32 it was 0.2 to 0.4, at most 2.5, of 12 to 200
-# columns and one or two layers; in one dimension nets may differ by less than that.
-LAST_DIGITS = 1
 SINGLE = np.dtype(np.float32)
 
 

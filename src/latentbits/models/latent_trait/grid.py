@@ -203,9 +203,8 @@ def _filled(error: float, points: np.ndarray, log_weights: np.ndarray, odd: np.n
 def _on_line(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ...] | None:
     columns = _Sigmoids(w[:, 0], b)
     t, log_weight = _rule(columns, step, _range(*columns))
-    return (
-        None if t.size * len(b) > tuning.GRID_MOST_NODES_TIMES_COLUMNS else (t[:, None], log_weight, _odd(t)[:, None])
-    )
+    too_many = t.size * len(b) > tuning.GRID_MOST_NODES_TIMES_COLUMNS
+    return None if too_many else (t[:, None], log_weight, _odd(t)[:, None])
 
 
 def _on_plane(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ...] | None:

@@ -132,6 +132,7 @@ def terms_at(params: Params, rows: Rows, theta: Float[Array, "rows points"]) -> 
     right = rows.bits[:, None] > 0
     s, log_p, low, rest = curves(items, params.guessed, z)
     failing = jax.nn.log_sigmoid(-z)
+    # value, z, g, zz, zg, gg and the Fisher information, where there is no guessing and where there is
     parts: tuple[Any, ...]
     if low is None or rest is None:
         value = jnp.where(right, log_p, failing)

@@ -133,6 +133,7 @@ def _e_step_variational(
         posterior, bound, contact = found
         return variational.stats_of(columns, one, rows, posterior, bound, contact, weight)
 
+    # all maps first: what a row weighs in one depends on the others
     found = each_map(improved, params, shared, turned(row_state))
     share, value = responsibilities(params.log_share, found[1])
     of_maps = each_map(stats, params, found, share * batch.weight)
@@ -153,6 +154,7 @@ def _e_step_quadrature(
     def stats(one: kinds.Params, integral: quadrature.Integral, weight: Float[Array, " rows"]) -> Any:
         return quadrature.stats_of(columns, one, rows, integral, weight), quadrature.mean_of(integral)
 
+    # all maps first: what a row weighs in one depends on the others
     scale, integrals = each_map(integrated, params, shared, turned(row_state))
     share, value = responsibilities(params.log_share, integrals.log_likelihood)
     of_maps, mean = each_map(stats, params, integrals, share * batch.weight)
@@ -295,6 +297,7 @@ def _stages(
     }
     by_nodes: dict[str, Any] = {"row_floats": floats, "patience": patience}
     if method == "auto":
+        # rows start, and are cut, as in the last stage, so that both have the same programs but for the E-step
         same = {"start_rows": with_settings(_start_quadrature, structure), "row_floats": floats}
         return (
             Iterate("variational EM of starts", tol=tuning.NEAR_NATS_PER_ROW, **by_bound, **same),

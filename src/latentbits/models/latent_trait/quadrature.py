@@ -208,6 +208,7 @@ def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows lat
         return kinds.density(columns, params, rows, x[:, None])[0][:, 0] - 0.5 * jnp.sum(x**2, 1)
 
     def body(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # a step by the curvature at x, taken where it is uphill, else shorter the next time
         x, value, length = carry
         precision, slope = kinds.local(columns, params, rows, x)
         step = from_precision(precision, slope)[0].mean

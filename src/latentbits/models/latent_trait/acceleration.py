@@ -82,7 +82,7 @@ def back(move: Move, posterior: Gaussian) -> Gaussian:
 
 
 def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) -> Float[Array, "3"]:
-    """Choose `longest`, `noise` and `caution` of a state, for rows with so many observed columns."""
+    """Choose `longest`, `noise` and `caution` of a state, by the number of columns that rows have observed."""
     # with many of them few nodes are used, and posteriors are narrow, so that EM hardly crawls
     few = jnp.asarray([0.0, tuning.CAUTION_FACTOR_FEW_COLUMNS])
     many = jnp.asarray([tuning.NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])

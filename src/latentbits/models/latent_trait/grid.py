@@ -168,7 +168,7 @@ def like(q: int) -> Grid:
 def for_use(weights: np.ndarray, bias: np.ndarray) -> Grid | None:
     """Make the grid for binary columns of one latent dimension or two, or take it from those made last.
 
-    None where columns are so many, or so steep, that it would have too many nodes.
+    None where columns are too many, or too steep, for a grid of moderate size.
     """
     w, b = (np.ascontiguousarray(part, np.float64) for part in (weights, bias))
     return _made(w.tobytes(), b.tobytes(), w.shape)

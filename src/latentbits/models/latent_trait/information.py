@@ -46,7 +46,7 @@ class Stats(eqx.Module):
 
 @cache
 def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
-    """Make the pass that sums the information, by so many nodes (as in learning), in place of a model's E-step."""
+    """Make the pass that sums the information, by as many nodes as learning takes, in place of a model's E-step."""
 
     def summed(params: Params, shared: Any, batch: Batch, row_state: None) -> tuple[Stats, None]:
         rows = kinds.rows_of(ALL_BITS, params, batch)

@@ -45,12 +45,12 @@ class Columns(NamedTuple):
         return len(self.continuous)
 
     def starts(self, n_outputs: int) -> list[int]:
-        """Where the outputs of the kinds begin: reals, then each categorical column, then the end."""
+        """Find where the outputs of the kinds begin: reals, then each categorical column, then the end."""
         sizes = [self.n_reals, *(n - 1 for n in self.n_classes)]
         return np.cumsum([n_outputs - sum(sizes), *sizes]).tolist()
 
     def n_outputs(self, n_columns: int) -> int:
-        """Lines of weights for a table of so many columns."""
+        """Count the lines of weights for a table of `n_columns` columns."""
         n_bits = n_columns if self.binary is None else len(self.binary)
         return n_bits + self.n_reals + sum(n - 1 for n in self.n_classes)
 

@@ -34,12 +34,12 @@ __all__ = ["Integral", "accurately_placed", "bend_of", "checked", "covariance_of
 
 
 def learning_rule(q: int, n_nodes: int) -> Rule:
-    """Make nodes to learn with: so many a dimension, above three dimensions two to that power in all."""
+    """Make nodes to learn with: `n_nodes` a dimension, above three dimensions two to that power in all."""
     return quasi_monte_carlo(2**n_nodes, q) if q > MOST_GRID else product_rule(n_nodes, q)
 
 
 def nodes_at_first(q: int, seen: int) -> int:
-    """Choose nodes to learn with while slopes are not known, for rows with so many observed columns.
+    """Choose nodes to learn with while slopes are not known, by the number of observed columns in a row.
 
     The fewer they are, the wider and the less Gaussian are the posteriors.
     """

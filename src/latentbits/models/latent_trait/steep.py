@@ -126,7 +126,7 @@ def _evenly(
     size: Int[Array, " latents"],
     filled: bool,
 ) -> Answers:
-    """Answer by so many evenly spaced nodes along each axis; block by block, as their number is no shape.
+    """Answer by `size` evenly spaced nodes along each axis; block by block, as their number is no shape.
 
     Rules of every other node, of which there are two a dimension, are off by the root of what the rule itself is off
     by, or by as much where it does not resolve a column.

@@ -26,15 +26,15 @@ FACTORS_PER_LOGARITHM = 8  # whose product is far from the smallest number, and 
 # ---------------------------------------------------------------- rules that adapt to rows
 
 FIRST_NET_LOG2_POINTS, LAST_NET_LOG2_POINTS = 7, 10  # to get near a maximum, and to be there
-# By latent dimensions: the largest bend (`quadrature.bend_of`) for which so many nodes a dimension are enough.
+# By latent dimensions: the largest bend (`quadrature.bend_of`) for which a number of nodes a dimension is enough.
 NODES_PER_DIMENSION_BY_BEND = {
     1: ((0.65, 5), (0.7, 7), (0.8, 9), (1.2, 15), (1.4, 21), (1.8, 31), (2.6, 61), (6.0, 121), (12.0, 241)),
     2: ((0.6, 5), (0.9, 7), (1.2, 11), (1.5, 15), (1.8, 21), (2.6, 31)),
     3: ((0.45, 3), (1.2, 5), (1.6, 7), (2.2, 11)),
 }
 MOST_NODES_PER_DIMENSION = {1: 481, 2: 41, 3: 15, 4: 13}  # from four dimensions on log2 of the points in all
-# Latents up to which so many points of a net find a posterior's mean; off in many dimensions by a little in each, it
-# would leave the weights of the points that go there to a few of them.
+# Latents up to which a number of points of a net finds a posterior's mean; off by a little in each of many dimensions,
+# it would leave the weights of the points that go there to a few of them.
 START_NET_POINTS_BY_DIMENSIONS = ((6, 32), (8, 128), (math.inf, 512))
 MODE_ROUNDING_EPS = 4  # by which a density may fall in a step, as near its maximum it is known no better
 

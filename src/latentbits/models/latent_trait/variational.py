@@ -29,7 +29,7 @@ def prior(n_rows: int, q: int, dtype: jnp.dtype) -> Gaussian:
 def improve(
     columns: Columns, params: Params, rows: Rows, posterior: Gaussian, n_rounds: int = 1
 ) -> tuple[Gaussian, Float[Array, " rows"], list[Array]]:
-    """Take xi by eq. 8, then the posterior by (6) and (7), so often; give log P~(t) of eq. 4, and where (5) touches."""
+    """Take xi by eq. 8, then the posterior by (6) and (7), in rounds; log P~(t) of eq. 4, and where (5) touches."""
     if n_rounds > 1:  # the last round is apart, since it alone gives more than a posterior
         posterior = jax.lax.fori_loop(
             0, n_rounds - 1, lambda _, last: improve(columns, params, rows, last)[0], posterior

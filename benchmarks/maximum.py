@@ -67,7 +67,8 @@ def traits(q: int, number: int, n_starts: int) -> Shortfall:
     from latentbits.engines.monitor import Limits
     from latentbits.engines.passes import map_rows, start_pass
     from latentbits.models.latent_trait.kinds import ALL_BITS, Params
-    from latentbits.models.latent_trait.model import finer, model
+    from latentbits.models.latent_trait.model import model
+    from latentbits.models.latent_trait.use import finer
 
     X, double = trait_table(q, number), np.dtype(np.float64)
     engine, (n, d) = MemoryEngine(X), X.shape

@@ -21,7 +21,7 @@ from tests.tables import with_holes
 from latentbits import LatentTrait, TraitMaps
 from latentbits.core.errors import PrecisionWarning
 from latentbits.estimators.families import families
-from latentbits.models.latent_trait import mixture_of_maps
+from latentbits.models.latent_trait import map_params
 from latentbits.models.latent_trait.kinds import Params as Items
 
 ALIKE = 1e-4  # of a probability, beyond what the errors of the likelihoods allow
@@ -85,7 +85,7 @@ def _two_maps():
     w = np.array([[1.3, 0.9, 1.1, -0.7, 0.4, 1.5], [0.2, 1.8, -1.1, 0.7, 0.9, -1.5]])[..., None]
     b = np.array([[0.3, -0.6, 0.0, 0.3, 0.6, -0.3], [0.5, 0.1, -0.4, -0.8, 0.2, 0.0]])
     numbers = np.log([0.6, 0.4]), w, b, np.zeros((2, 0)), NONE, NONE
-    return set_to(TraitMaps(2, 1), mixture_of_maps.Params, *numbers)
+    return set_to(TraitMaps(2, 1), map_params.Params, *numbers)
 
 
 MADE = {

@@ -22,7 +22,7 @@ from latentbits.core.tree import double
 from latentbits.estimators.latent_trait.item_scores import _params_near
 from latentbits.estimators.latent_trait.people import People, labels_of
 from latentbits.figures import fitted
-from latentbits.models.latent_trait import items
+from latentbits.models.latent_trait import item_learning
 
 NODES = np.linspace(-6, 6, 61)
 WEIGHTS = norm.pdf(NODES) / norm.pdf(NODES).sum()
@@ -486,7 +486,7 @@ def test_squares_by_group(points, groups):
     rng = np.random.default_rng(0)
     group, share = rng.integers(0, groups, 40), rng.random((40, points))
     scores = rng.normal(size=(40, points, 10))  # wide for 2 points, not for 5
-    squares = partial(items._squares, groups=groups)
+    squares = partial(item_learning._squares, groups=groups)
     with double():
         found = jax.jit(squares)(group, share, scores)
         program = str(jax.make_jaxpr(squares)(group, share, scores))

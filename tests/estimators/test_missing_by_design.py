@@ -17,7 +17,7 @@ from latentbits import ItemResponse, LatentTrait, TraitMaps
 from latentbits.core.batch import MISSING
 from latentbits.engines.memory import MemoryEngine, distinct
 from latentbits.estimators.latent_trait import nodes
-from latentbits.models.latent_trait import mixture_of_maps
+from latentbits.models.latent_trait import map_params, mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import Params
 
@@ -180,7 +180,7 @@ def test_convergence_asks_as_much_of_many_columns_that_rows_have_not_answered_as
     def caution(model, d, n_maps=None):
         maps = () if n_maps is None else (n_maps,)
         shapes = {"weights": (*maps, d, 1), "bias": (*maps, d), "log_variance": (*maps, 0), "centre": 0, "scale": 0}
-        kind = Params if n_maps is None else mixture_of_maps.Params
+        kind = Params if n_maps is None else map_params.Params
         shapes |= {} if n_maps is None else {"log_share": n_maps}
 
         @jax.jit

@@ -13,7 +13,7 @@ from tests import tables
 
 from latentbits import LatentTrait, TraitMaps, load
 from latentbits.core.errors import ModelFileError
-from latentbits.models.latent_trait import mixture_of_maps
+from latentbits.models.latent_trait import map_params
 from latentbits.reports.render import cells
 from latentbits.reports.summaries.records import Rows
 from latentbits.reports.summaries.trait_maps import show, summarize
@@ -47,7 +47,7 @@ def model():
     """Set the parameters that rows are drawn from: several maps take long to learn."""
     none = np.zeros(0)
     maps = np.log(SHARES), SLOPES[..., None], INTERCEPTS, np.zeros((2, 0)), none, none
-    return set_to(TraitMaps(2, **SETTINGS), mixture_of_maps.Params, *maps, d=D)
+    return set_to(TraitMaps(2, **SETTINGS), map_params.Params, *maps, d=D)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.models.steps import batch_of, now, unchecked
 
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double, to_numpy
-from latentbits.models.latent_trait import curved
+from latentbits.models.latent_trait import curved, tuning
 
 Q, D, WIDTHS, LOG2 = 2, 5, (4, 3), 5
 PRECISION = 4.0
@@ -98,11 +98,11 @@ def check_likelihood(params, table, told):
     """Compare with a mixture at the points, and give what each point is to each row."""
     points, scored = told["shared"].points, told["log p"]
     joint = joint_by_hand(by_hand(params, points), table)
-    assert len(points) == curved.REPLICATES * 2**LOG2
+    assert len(points) == tuning.LIKELIHOOD_NETS * 2**LOG2
     value = logsumexp(joint, 1) - np.log(joint.shape[1])
     np.testing.assert_allclose(scored.value, value, rtol=1e-10)
     np.testing.assert_allclose(told["stats"].objective.sum(), WEIGHTS @ value, rtol=1e-10)
-    each = logsumexp(joint.reshape(len(table), curved.REPLICATES, -1), 2) - np.log(2**LOG2)
+    each = logsumexp(joint.reshape(len(table), tuning.LIKELIHOOD_NETS, -1), 2) - np.log(2**LOG2)
     np.testing.assert_allclose(scored.deviations, np.exp(each - value[:, None]) - 1, atol=1e-10)
     share = np.exp(joint - logsumexp(joint, 1, keepdims=True))
     p, seen = expit(by_hand(params, points)), (share * WEIGHTS[:, None]).T @ (table != MISSING)
@@ -224,7 +224,9 @@ def test_stated_errors_cover():
 
     @jax.jit
     def tell(p, key):
-        points = jnp.concatenate([curved._points(structure, one) for one in jax.random.split(key, curved.REPLICATES)])
+        points = jnp.concatenate(
+            [curved._points(structure, one) for one in jax.random.split(key, tuning.LIKELIHOOD_NETS)]
+        )
         f = curved.logits(p, points)
         shared = curved.Shared(points, jax.nn.log_sigmoid(f), jax.nn.log_sigmoid(-f))
         return MODEL.log_likelihood(p, shared, batch_of(table, complete=True))

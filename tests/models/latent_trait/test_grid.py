@@ -10,7 +10,7 @@ from traits import by_row
 
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double
-from latentbits.models.latent_trait import equations, grid
+from latentbits.models.latent_trait import equations, grid, tuning
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_two_columns_without_an_error_cut_a_plane_by_their_angle(rows):
 
 
 def test_a_grid_of_too_many_nodes_is_not_made(monkeypatch):
-    monkeypatch.setattr(grid, "MOST_TERMS", 100)
+    monkeypatch.setattr(tuning, "GRID_MOST_NODES_TIMES_COLUMNS", 100)
     w = np.linspace(1, 2, 10)[:, None]
     assert grid.for_use(w, w[:, 0]) is None
     assert grid.for_use(np.column_stack([w, w]), w[:, 0]) is None

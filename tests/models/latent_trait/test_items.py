@@ -14,7 +14,7 @@ from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.models.latent_trait import items
-from latentbits.models.latent_trait.items import Params
+from latentbits.models.latent_trait.item_params import Params, free_of, recentred
 
 D = 4
 VALUES = (("items", "item_places"), ("mean", "mean_places"), ("log_sd", "sd_places"),
@@ -82,7 +82,7 @@ def everything(params, rows, weight):
     record, batch = items.model(), batch_of(rows, weight)
     stats, _ = record.e_step(params, None, batch, None)
     posterior, scored = record.infer(params, None, batch), record.log_likelihood(params, None, batch)
-    return stats, scored, posterior, record.complete(params, None, batch), items.free_of(params)
+    return stats, scored, posterior, record.complete(params, None, batch), free_of(params)
 
 
 # groups, covariates and asymptotes; and none of them but a covariate
@@ -166,9 +166,9 @@ def test_another_centre_of_the_covariates_is_the_same_model(way):
     params, rows = Params(**fields | {"item_places": held}), table(rng, 30, 2, 2)
     centre, scale = np.array([3.0, -2.0]), np.array([0.5, 4.0])
     with double():
-        found = items.recentred(params, centre, scale)
+        found = recentred(params, centre, scale)
         np.testing.assert_allclose(log_p(found, rows), log_p(params, rows), rtol=1e-10)
-        back = items.recentred(found, params.centre, params.scale)
+        back = recentred(found, params.centre, params.scale)
     np.testing.assert_array_equal(found.centre, params.centre if way == "neither" else centre)
     np.testing.assert_array_equal(found.scale, scale)
     assert np.array_equal(found.mean, params.mean) == (way != "means")

@@ -18,7 +18,7 @@ from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models.latent_trait import equations, mixture_of_maps
+from latentbits.models.latent_trait import equations, map_params, mixture_of_maps
 from latentbits.models.latent_trait.kinds import Columns
 
 N_COLUMNS, MAPS = 5, 3
@@ -31,7 +31,7 @@ def parameters(seed=0):
     share = rng.dirichlet(np.full(MAPS, 4.0))
     weights = rng.normal(size=(MAPS, N_COLUMNS, 1))
     return unchecked(
-        mixture_of_maps.Params, np.log(share), weights, rng.normal(size=(MAPS, N_COLUMNS)), np.zeros((MAPS, 0)),
+        map_params.Params, np.log(share), weights, rng.normal(size=(MAPS, N_COLUMNS)), np.zeros((MAPS, 0)),
         np.zeros(0), np.zeros(0),
     )  # fmt: skip
 

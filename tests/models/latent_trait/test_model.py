@@ -21,7 +21,8 @@ from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.models.latent_trait import equations
-from latentbits.models.latent_trait.model import METHODS, left_of, model, with_left
+from latentbits.models.latent_trait.acceleration import left_of, with_left
+from latentbits.models.latent_trait.model import METHODS, model
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -29,8 +29,7 @@ from latentbits.estimators.latent_trait import nodes
 from latentbits.estimators.latent_trait.likelihoods import ENOUGH, refined
 from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import RUNAWAY, canonical_axes
-from latentbits.models.latent_trait import grid, kinds, quadrature
-from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.latent_trait import grid, kinds, tuning, use
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 from latentbits.reports.items import listed
 
@@ -213,7 +212,7 @@ class LinearTrait(WithCriteria):
         if not self._by_nodes or result.reason is Stop.HELD_OUT:
             return False
         assert self._seen is not None
-        last = quadrature.MOST_NODES[min(self._q, MOST_GRID + 1)]
+        last = tuning.MOST_NODES_PER_DIMENSION[min(self._q, MOST_GRID + 1)]
         too_few = self._needed(self.params_) > self._n_learned or self._n_learned == last
         return self._checkable(self._seen) and too_few
 
@@ -258,11 +257,11 @@ class LinearTrait(WithCriteria):
     @property
     def _of_bits(self) -> bool:
         """Whether rows can be looked at by nodes that stand for all of them: of bits, on lines or planes."""
-        return self._q <= grid.MOST_DIMENSIONS and self._columns() == ALL_BITS
+        return self._q <= tuning.GRID_MOST_DIMENSIONS and self._columns() == ALL_BITS
 
     def _with_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
         """The record that looks at rows by these nodes, one grid a map."""
-        return latent_trait.with_grid(model, *grids)
+        return use.with_grid(model, *grids)
 
     def _fitted(self) -> Model:
         model = super()._fitted()

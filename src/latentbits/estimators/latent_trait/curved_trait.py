@@ -22,7 +22,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.psychometrics import canonical_axes
 from latentbits.estimators.showing import named_weights
-from latentbits.models.latent_trait import curved
+from latentbits.models.latent_trait import curved, tuning
 
 __all__ = ["CurvedTrait"]
 
@@ -154,7 +154,7 @@ class CurvedTrait(WithCriteria):
 
     def _record(self, n_rows: float, n_places: float) -> Model:
         """The record to learn from a number of rows, by weight, at a number of places in a table."""
-        n_blocks = math.ceil(n_places / curved.BATCH)
+        n_blocks = math.ceil(n_places / tuning.ROWS_PER_UPDATE)
         n_epochs = self.n_epochs or min(MOST_EPOCHS, math.ceil(UPDATES / n_blocks))
         return curved.model(
             int(self.n_components),

@@ -18,8 +18,9 @@ from latentbits.estimators.latent_trait.item_params import as_given, condensed, 
 from latentbits.estimators.latent_trait.item_plan import PARAMETERS, Positions, with_own_items
 from latentbits.estimators.latent_trait.people import People
 from latentbits.estimators.precision import DOUBLE
+from latentbits.models.latent_trait import item_rows, tuning
 from latentbits.models.latent_trait import items as item_record
-from latentbits.models.latent_trait.items import Params
+from latentbits.models.latent_trait.item_params import Params
 from latentbits.reports.dif import DifReport
 from latentbits.reports.many_tests import ADJUSTMENTS, adjusted
 
@@ -170,7 +171,7 @@ def _differences(params: Params, item: int) -> np.ndarray:
 
 def _gaps(params: Params, item: int) -> np.ndarray:
     """(2, groups after the first): difference of P over the group's traits, and its size, at average covariates."""
-    x, log_weight = item_record.nodes(item_record.FEWEST_NODES)
+    x, log_weight = item_rows.nodes(tuning.ITEM_FEWEST_NODES)
     weight = np.exp(log_weight)
     own = params.items[:, item]
     low = expit(own[:, 2]) * params.guessed[item] if own.shape[1] == 3 else np.zeros(len(own))

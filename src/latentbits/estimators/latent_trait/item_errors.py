@@ -27,8 +27,8 @@ from latentbits.estimators.latent_trait.item_plan import names_of_free
 from latentbits.estimators.latent_trait.people import beside
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.psychometrics import RUNAWAY, StandardErrors
-from latentbits.models.latent_trait import information, items, kinds, quadrature
-from latentbits.models.latent_trait.items import Params
+from latentbits.models.latent_trait import information, item_learning, items, kinds, quadrature, tuning
+from latentbits.models.latent_trait.item_params import Params, can_shift, free_of, recentred, with_free
 from latentbits.models.latent_trait.kinds import ALL_BITS
 from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
@@ -233,7 +233,7 @@ def steady_covariance(
     bend = quadrature.bend_of(ALL_BITS, params, seen.few)
     needed = quadrature.nodes_for(q, bend, seen.n_rows)
     n_nodes = max(needed, n_nodes, quadrature.nodes_at_first(q, seen.few))
-    most = max(n_nodes, quadrature.MOST_NODES[min(q, MOST_GRID + 1)])
+    most = max(n_nodes, tuning.MOST_NODES_PER_DIMENSION[min(q, MOST_GRID + 1)])
     if bend > SURELY_STEADY and not steep.any():  # two rules at least are compared
         n_nodes = min(n_nodes, most - 1 if q > MOST_GRID else (most + 1) // 2)
     precision = 0.0 if weight_prior is None else 1 / weight_prior**2
@@ -269,7 +269,7 @@ def steady_covariance(
 # ---------------------------------------------------------------- by the sums of Newton's method
 
 
-def _summed(params: Params, n_nodes: int, engine: Engine) -> items.Stats:
+def _summed(params: Params, n_nodes: int, engine: Engine) -> item_learning.Stats:
     """Log-likelihood, gradient and information of all rows, in float64."""
     model = items.model(n_nodes)
     layout = layout_for(model.row_floats(engine.n_features), DOUBLE)
@@ -290,19 +290,19 @@ def covariance_of(
     known = np.isfinite(np.diag(covariance))
     if inner is params or not known.any():
         return covariance, notes
-    none, one, shifting = jnp.zeros(len(inner.scale)), jnp.ones(len(inner.scale)), items.can_shift(inner)
+    none, one, shifting = jnp.zeros(len(inner.scale)), jnp.ones(len(inner.scale)), can_shift(inner)
 
     def given(free: jax.Array) -> jax.Array:
-        return items.free_of(items.recentred(items.with_free(inner, free), none, one, shifting))
+        return free_of(recentred(with_free(inner, free), none, one, shifting))
 
     with double():
-        to = np.asarray(jax.jacobian(given)(items.free_of(inner)))
+        to = np.asarray(jax.jacobian(given)(free_of(inner)))
     covariance = to @ np.where(np.isfinite(covariance), covariance, 0.0) @ to.T
     covariance[~known] = covariance[:, ~known] = np.nan
     return covariance, notes
 
 
-def _inverse(params: Params, stats: items.Stats, sandwich: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+def _inverse(params: Params, stats: item_learning.Stats, sandwich: bool) -> tuple[np.ndarray, tuple[str, ...]]:
     """Covariance of the free numbers by these sums."""
     information = np.asarray(stats.information) + np.diag(params.prior_precision)
     bound = np.zeros(len(information) + 1, bool)
@@ -343,7 +343,7 @@ def _report_of(params: Params, covariance: np.ndarray, names: list[str], notes: 
     place = np.where((at == n).all(1), np.nan, place)
     variances = 2 * np.exp(2 * params.log_sd) * of(params.sd_places)
     with double():
-        estimates = np.asarray(items.free_of(params))
+        estimates = np.asarray(free_of(params))
     return ItemErrors(
         by_item[None, :, 0], by_item[:, 1], place, by_item[:, 0].copy(), by_logit * logit, logit,
         of(params.mean_places), variances, of(params.coefficient_places), tuple(names), estimates, errors,

@@ -12,8 +12,8 @@ import numpy as np
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
-from latentbits.models.latent_trait import items
-from latentbits.models.latent_trait.items import Params
+from latentbits.models.latent_trait import item_rows
+from latentbits.models.latent_trait.item_params import Params, free_of, recentred, with_free
 
 __all__ = ["as_given", "asymptotes", "at_bound", "condensed", "moved_by", "n_free_of", "spread_of", "standardised",
            "traits_of", "upright"]  # fmt: skip
@@ -40,7 +40,7 @@ def moved_by(params: Any, step: np.ndarray) -> Any:
     """Parameters whose estimates are moved by a step."""
     if isinstance(params, Params):
         with double():
-            return to_numpy(items.with_free(params, items.free_of(params) + step))
+            return to_numpy(with_free(params, free_of(params) + step))
     weights, bias = np.asarray(params.weights), np.asarray(params.bias)
     both = np.column_stack([weights, bias]) + step.reshape(len(bias), -1)
     return eqx.tree_at(lambda p: (p.weights, p.bias), params, (both[:, :-1], both[:, -1]))
@@ -54,7 +54,7 @@ def traits_of(params: Any, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(params, Params):
         return np.zeros((len(beside), 1)), np.ones((len(beside), 1))
     with double():
-        mean, spread = items.traits(jax.tree.map(jnp.asarray, params), jnp.asarray(beside, float))
+        mean, spread = item_rows.traits(jax.tree.map(jnp.asarray, params), jnp.asarray(beside, float))
         return np.asarray(mean)[:, None], np.asarray(spread)[:, None]
 
 
@@ -89,7 +89,7 @@ def as_given(params: Params) -> Params:
     if not n:
         return params
     with double():
-        return to_numpy(items.recentred(params, np.zeros(n), np.ones(n)))
+        return to_numpy(recentred(params, np.zeros(n), np.ones(n)))
 
 
 def standardised(params: Params, engine: Engine) -> Params:
@@ -98,7 +98,7 @@ def standardised(params: Params, engine: Engine) -> Params:
     if not n:
         return params
     with double():
-        return to_numpy(items.recentred(params, *spread_of(engine, n)))
+        return to_numpy(recentred(params, *spread_of(engine, n)))
 
 
 def spread_of(engine: Engine, n_covariates: int) -> tuple[np.ndarray, np.ndarray]:

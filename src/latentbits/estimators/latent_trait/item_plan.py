@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.models.latent_trait.items import Params
+from latentbits.models.latent_trait.item_params import Params
 
 __all__ = [
     "DEFAULT_PRIOR",

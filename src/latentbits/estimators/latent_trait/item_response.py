@@ -27,9 +27,10 @@ from latentbits.estimators.latent_trait.people import Labels, Population
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.psychometrics import Rotation
 from latentbits.estimators.showing import named_weights
-from latentbits.models.latent_trait import items, kinds
+from latentbits.models.latent_trait import item_rows, items, kinds
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES
+from latentbits.models.latent_trait.item_params import Params, recentred
+from latentbits.models.latent_trait.tuning import ITEM_FEWEST_NODES, ITEM_MOST_NODES
 from latentbits.reports.fit import FitReport
 from latentbits.reports.items import listed
 
@@ -131,7 +132,7 @@ class ItemResponse(LinearTrait):
     )
     _fewer = "Fewer n_factors, model='1PL'"
     _labels: Labels = Labels()  # of the groups and covariates of the last fit
-    _n_newton: int = FEWEST_NODES  # nodes of Newton's method
+    _n_newton: int = ITEM_FEWEST_NODES  # nodes of Newton's method
 
     discrimination_: np.ndarray
     difficulty_: np.ndarray
@@ -277,11 +278,11 @@ class ItemResponse(LinearTrait):
             return super()._model()
         self._check()
         params = self.__dict__.get("params_")  # nodes of learning, or more where the steepest item asks for them
-        n = items.nodes_for(params) if isinstance(params, items.Params) else 0
+        n = item_rows.nodes_for(params) if isinstance(params, Params) else 0
         return items.model(max(self._n_newton, n))
 
     def _params_type(self) -> type:
-        return items.Params if self._by_newton else kinds.Params
+        return Params if self._by_newton else kinds.Params
 
     @property
     def _of_bits(self) -> bool:
@@ -307,10 +308,10 @@ class ItemResponse(LinearTrait):
             return super()._model_for(engine)
         self._check()
         plan, labels = self._plan(), self._labels
-        self._seen, self._n_newton = look(engine), FEWEST_NODES
+        self._seen, self._n_newton = look(engine), ITEM_FEWEST_NODES
         begin = template(plan, self._seen.idle, max(len(labels.groups), 1), len(labels.covariates))
         if labels.covariates:
-            begin = items.recentred(begin, *spread_of(engine, len(labels.covariates)))
+            begin = recentred(begin, *spread_of(engine, len(labels.covariates)))
         if not len(begin.prior_mean):
             raise ValueError(
                 "nothing is left to learn: all parameters are fixed. ItemResponse.from_items makes a model of given "
@@ -326,7 +327,7 @@ class ItemResponse(LinearTrait):
                 UserWarning,
                 stacklevel=6,
             )
-        return items.model(FEWEST_NODES, begin)
+        return items.model(ITEM_FEWEST_NODES, begin)
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         return super()._learn(condensed(engine) if self._by_newton else engine, seed, dtype, max_time)
@@ -337,7 +338,7 @@ class ItemResponse(LinearTrait):
             return super()._learn_on(engine, result)
         limits = Limits(self.max_iter, self.tol, self.max_time)
         self.params_ = self._canonical(result.params)
-        while self._n_newton < MOST_NODES and not result.reason.cut_short and self._nats_off(engine) > ENOUGH_NATS:
+        while self._n_newton < ITEM_MOST_NODES and not result.reason.cut_short and self._nats_off(engine) > ENOUGH_NATS:
             self._n_newton = 2 * self._n_newton - 1
             result = go_on(items.model(self._n_newton), engine, result, limits, verbose=self.verbose)
             self.params_ = self._canonical(result.params)
@@ -355,7 +356,7 @@ class ItemResponse(LinearTrait):
         return eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
 
     def _canonical(self, params: Any) -> Any:
-        return upright(params) if isinstance(params, items.Params) else in_canonical_axes(params)
+        return upright(params) if isinstance(params, Params) else in_canonical_axes(params)
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
         """Warn of estimates that are no findings."""
@@ -363,7 +364,7 @@ class ItemResponse(LinearTrait):
             return super()._finish(engine, result)
         if not result.reason.cut_short and (short := self._nats_off(engine)) > ENOUGH_NATS:
             warnings.warn(
-                f"slopes are so steep that {MOST_NODES} nodes tell the log-likelihood to ±{short:.2g} nats only: "
+                f"slopes are so steep that {ITEM_MOST_NODES} nodes give the log-likelihood to ±{short:.2g} nats only: "
                 "weight_prior=3, say, makes them less steep",
                 PrecisionWarning,
                 stacklevel=6,
@@ -397,7 +398,7 @@ class ItemResponse(LinearTrait):
         self.asymptote_ = asymptotes(params)
         self.population_ = people.population_of(params, self._labels)
         by_factors = n_free(weights, len(bias), len(self._idle), self._tied)
-        self.n_parameters_ = len(params.prior_mean) if isinstance(params, items.Params) else by_factors
+        self.n_parameters_ = len(params.prior_mean) if isinstance(params, Params) else by_factors
         self._n_features_out = self._q
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
@@ -433,8 +434,8 @@ class ItemResponse(LinearTrait):
     def _take_extra(self, extra: dict[str, Any]) -> None:
         if "nodes" in extra:
             nodes, groups, covariates = (extra.pop(name, None) for name in ("nodes", "groups", "covariates"))
-            if type(nodes) is not int or not FEWEST_NODES <= nodes <= MOST_NODES or nodes % 2 == 0:
-                raise ModelFileError(f"'nodes' must be an odd number from {FEWEST_NODES} to {MOST_NODES}")
+            if type(nodes) is not int or not ITEM_FEWEST_NODES <= nodes <= ITEM_MOST_NODES or nodes % 2 == 0:
+                raise ModelFileError(f"'nodes' must be an odd number from {ITEM_FEWEST_NODES} to {ITEM_MOST_NODES}")
             self._n_newton, self._labels = nodes, people.labels_in_file(groups, covariates)
         super()._take_extra(extra)
 

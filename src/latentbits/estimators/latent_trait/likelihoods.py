@@ -20,7 +20,7 @@ from latentbits.engines.fit import seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.models.latent_trait.kinds import Columns, Params
-from latentbits.models.latent_trait.model import finer
+from latentbits.models.latent_trait.use import finer
 
 __all__ = ["ENOUGH", "refined"]
 

@@ -12,7 +12,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import Seen
 from latentbits.estimators.psychometrics import RUNAWAY
-from latentbits.models.latent_trait import quadrature
+from latentbits.models.latent_trait import quadrature, tuning
 from latentbits.models.latent_trait.kinds import Columns, Params
 
 __all__ = ["MOST_CHECKED", "affordable", "first", "needed"]
@@ -24,7 +24,7 @@ MOST_CHECKED = {1: 2**20, 2: 2**20, 3: 2**16, 4: 2**20}  # rows x columns of whi
 
 def first(q: int, seen: Seen) -> int:
     """Nodes that the stages learn with."""
-    return quadrature.nodes_at_first(q, seen.few) if q <= MOST_GRID else quadrature.LAST_NET
+    return quadrature.nodes_at_first(q, seen.few) if q <= MOST_GRID else tuning.LAST_NET_LOG2_POINTS
 
 
 def needed(columns: Columns, maps: Sequence[Params], seen: Seen) -> int:
@@ -37,7 +37,7 @@ def affordable(maps: Sequence[Params], seen: Seen, engine: Engine, n_columns: in
     """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
     n_rows, q = len(engine.table) if isinstance(engine, MemoryEngine) else seen.n_rows, maps[0].weights.shape[1]
     each = MOST_TERMS / max(n_rows * n_columns * len(maps), 1)
-    most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
+    most = tuning.MOST_NODES_PER_DIMENSION[min(q, MOST_GRID + 1)]
     if q <= MOST_GRID and seen.few >= MANY_COLUMNS:
         # posteriors are narrow; slopes that run to infinity ask for any number of nodes, and find no maximum
         steepest = max(np.linalg.norm(one.weights, axis=-1).max() for one in maps)

@@ -14,7 +14,7 @@ from latentbits.estimators.latent_trait.base import LinearTrait
 from latentbits.estimators.latent_trait.item_params import spread_of
 from latentbits.estimators.tables.covariates import read_covariates, same_covariates
 from latentbits.estimators.tables.weights import open_weights, weighted
-from latentbits.models.latent_trait.items import Params
+from latentbits.models.latent_trait.item_params import Params
 from latentbits.reports.items import listed
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.latent_trait.columns import TraitOfColumns
 from latentbits.estimators.psychometrics import canonical_axes
 from latentbits.estimators.showing import named_weights, short
-from latentbits.models.latent_trait import grid, kinds, mixture_of_maps
+from latentbits.models.latent_trait import grid, kinds, map_params, maps_use, mixture_of_maps
 
 __all__ = ["TraitMaps"]
 
@@ -95,7 +95,7 @@ class TraitMaps(TraitOfColumns):
         "n_nodes": [Interval(Integral, 1, 60, closed="both"), None],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
-    _params_class: ClassVar[type] = mixture_of_maps.Params
+    _params_class: ClassVar[type] = map_params.Params
 
     shares_: np.ndarray
 
@@ -133,10 +133,10 @@ class TraitMaps(TraitOfColumns):
         return mixture_of_maps.model(n_maps=int(self.n_maps), **settings)
 
     def _with_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
-        return mixture_of_maps.with_grids(model, grids)
+        return maps_use.with_grids(model, grids)
 
     def _each_map(self, params: Any) -> list[kinds.Params]:
-        return [mixture_of_maps.one_map(params, number) for number in range(int(self.n_maps))]
+        return [map_params.one_map(params, number) for number in range(int(self.n_maps))]
 
     @property
     def _scored(self) -> bool:
@@ -148,7 +148,7 @@ class TraitMaps(TraitOfColumns):
 
     # ---------------------------------------------------------------- what was learned
 
-    def _canonical(self, params: mixture_of_maps.Params) -> mixture_of_maps.Params:
+    def _canonical(self, params: map_params.Params) -> map_params.Params:
         """The map with the largest share first, and each in its canonical axes."""
         order = np.argsort(-params.log_share, kind="stable")
         ordered = [getattr(params, name)[order] for name in OF_EACH]

@@ -12,15 +12,14 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.model import Summary
 from latentbits.core.products import over_rows
+from latentbits.models.latent_trait import tuning
 from latentbits.models.latent_trait.kinds import Columns, Params
 
 __all__ = ["awake", "init_params"]
 
-LEAST_WEIGHT = 0.5  # root mean square of a component where quadrature begins
-
 
 def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array, ""], summary: Summary) -> Params:
-    """Principal axes of the standardised columns of a sample of rows, as if they were factors.
+    """Take principal axes of the standardised columns of a sample of rows, as if they were factors.
 
     The subspace is found by a few power iterations from a random start, so restarts begin apart where it is unclear.
     """
@@ -33,6 +32,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     if columns.shared_noise:  # one variance in the units of the data is one in units of a common scale
         spread = spread.at[real].set(jnp.sqrt(jnp.mean(spread[real] ** 2)))
     table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) / spread, 0)
+    # indicators of classes stand beside the bits and the reals
     names = [table[:, at], table[:, real]]
     log_odds = []
     for column, n in zip(columns.categorical, columns.n_classes):
@@ -42,6 +42,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
         share = (chosen.sum(0) + 0.5) / (seen.sum() + 0.5 * n)
         names.append(jnp.where(seen, (chosen - share) / jnp.sqrt(share * (1 - share)), 0)[:, 1:])
         log_odds.append(jnp.log(share[1:]) - jnp.log(share[0]))
+    # the principal axes, by a few power iterations
     table = jnp.concatenate(names, 1)
     n, d = table.shape
     basis = jax.random.normal(key, (d, min(n_components, d)), table.dtype)
@@ -54,6 +55,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     share = jnp.sum(loadings**2, 1, keepdims=True)
     loadings = loadings * jnp.sqrt(jnp.minimum(1, 0.6 / jnp.maximum(share, 1e-12)))
     share = jnp.minimum(share, 0.6)
+    # loadings become slopes, and means of bits become biases at these slopes
     slopes = loadings / jnp.sqrt(1 - share)
     mean, seen = summary.mean[at], summary.observed[at]
     # half a bit away from 0 and 1, to begin with
@@ -75,7 +77,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
 
 
 def _noise(variance: Float[Array, " reals"], columns: Columns) -> Float[Array, " reals"]:
-    """log of the variances to begin with; of all columns together where they share one."""
+    """Take logs of the variances to begin with; of all columns together where they share one."""
     return jnp.full_like(variance, jnp.log(variance.mean())) if columns.shared_noise else jnp.log(variance)
 
 
@@ -83,9 +85,9 @@ def awake(key: Key[Array, ""], params: Any, state: Any) -> Any:
     """Lengthen components that the bound has let fall asleep.
 
     Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
-    likelihood too: EM would stay there.  Their directions are kept.  Of one map or of several.
+    likelihood too: EM would stay there.  Directions are kept, of one map or of several.
     """
     weights = np.asarray(params.weights)
     size = np.sqrt(np.mean(weights**2, -2, keepdims=True))
-    longer = np.maximum(LEAST_WEIGHT / np.maximum(size, 1e-12), 1)
+    longer = np.maximum(tuning.LEAST_WEIGHT_RMS / np.maximum(size, 1e-12), 1)
     return eqx.tree_at(lambda p: p.weights, params, weights * longer)

@@ -14,17 +14,14 @@ from jaxtyping import Array, Float
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs, products, solve, unpack
 from latentbits.core.products import over_rows
+from latentbits.models.latent_trait import tuning
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_curvature", "point_stats",
            "typical_curvature"]  # fmt: skip
 
 
-MOST_PAIRED = 7  # latents up to which products of pairs of them are summed over points
-TOGETHER = 8  # factors whose product is far from the smallest number, and loses no digit
-
-
 class Stats(eqx.Module):
-    """What the M-step of binary columns needs: gradient and curvature of the expected log-likelihood, by column."""
+    """Sums for the M-step of binary columns: gradient and curvature of the expected log-likelihood, by column."""
 
     gradient: Float[Array, "columns extended"]  # by (w, b)
     curvature: Float[Array, "columns pairs"]  # packed, over pairs of (w, b)
@@ -33,7 +30,7 @@ class Stats(eqx.Module):
 
 
 def _row_sums(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
-    """Sums over columns.
+    """Sum over columns.
 
     On a CPU as a product, since the compiler vectorises what it writes for a product, but not a short reduction.  On a
     GPU a reduction needs no copy of x.
@@ -47,14 +44,14 @@ def _row_sums(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
 
 
 def _sum_of_logs(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
-    """Sums over columns of log x, for x from 1/2 to 1.
+    """Sum log x over columns, for x from 1/2 to 1.
 
-    A logarithm of a product for each `TOGETHER` of them, as most of the time of learning would be spent on logarithms.
+    One logarithm of a product of several of them, as most of the time of learning would be spent on logarithms.
     """
     *rows, d = x.shape
-    width = -(-d // TOGETHER)
-    filled = jnp.pad(x, [(0, 0)] * len(rows) + [(0, TOGETHER * width - d)], constant_values=1)
-    return _row_sums(jnp.log(jnp.prod(filled.reshape(*rows, TOGETHER, width), -2)))
+    width = -(-d // tuning.FACTORS_PER_LOGARITHM)
+    filled = jnp.pad(x, [(0, 0)] * len(rows) + [(0, tuning.FACTORS_PER_LOGARITHM * width - d)], constant_values=1)
+    return _row_sums(jnp.log(jnp.prod(filled.reshape(*rows, tuning.FACTORS_PER_LOGARITHM, width), -2)))
 
 
 def bound(
@@ -64,7 +61,7 @@ def bound(
     seen: Float[Array, "rows columns"] | None,
     posterior: Gaussian,
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"], Array]:
-    """The bound (5) at the xi of eq. 8, as a quadratic in x: precision, linear term and constant of its logarithm.
+    """Take the bound (5) at the xi of eq. 8 as a quadratic in x: precision, linear term, constant of its logarithm.
 
     lambda of the paper is -tanh(xi / 2) / (4 xi); here it comes with the sign and the 2 of eqs. 6 and 7, as
     ``lambda2 = -2 lambda >= 0``, which is returned too.
@@ -95,7 +92,7 @@ def bound_stats(
     moments: Float[Array, "rows pairs"],
     weight: Float[Array, " rows"],
 ) -> Stats:
-    """The sums of eq. 11: its first bracket is the curvature, its second the gradient at w = b = 0."""
+    """Sum the terms of eq. 11: its first bracket is the curvature, its second the gradient at w = b = 0."""
     q = w.shape[1]
     _, k = pairs(q + 1)
     weighted = weight[:, None] * moments
@@ -113,7 +110,7 @@ def density(
     seen: Float[Array, "rows columns"] | None,
     points: Float[Array, "rows points latents"],
 ) -> tuple[Float[Array, "rows points"], Float[Array, "rows points columns"]]:
-    """log P(t | x) at each row's own points, and 2 P(t_i = 1 | x) - 1 there (0 where t_i is missing).
+    """Compute log P(t | x) at each row's own points, and 2 P(t_i = 1 | x) - 1 there (0 where t_i is missing).
 
     With sign y = 2 t - 1 and tanh = 2 P - 1, ``log sigmoid(y a) = min(y a, 0) + log((1 + |tanh|) / 2)``: two terms of
     one sign, so nothing cancels, and one transcendental function serves likelihood, gradient and curvature.
@@ -136,11 +133,11 @@ def point_stats(
     moments: Float[Array, "rows pairs"],
     weight: Float[Array, " rows"],
 ) -> Stats:
-    """Gradient and curvature of the expected log-likelihood, for a step of iteratively re-weighted least squares.
+    """Sum gradient and curvature of the expected log-likelihood, for a step of iteratively re-weighted least squares.
 
-    Above `MOST_PAIRED` latents the curvature is that of a row's mean 4 P (1 - P) times its moments, as if they did not
-    go together: one product for each row, not for each point, whose number of pairs would be most of the work.  Where
-    the gradient vanishes stays the same.
+    Above `MOST_PAIRED_LATENTS` latents the curvature is that of a row's mean 4 P (1 - P) times its moments, as if they
+    did not go together: one product for each row, not for each point, whose number of pairs would be most of the work.
+    Where the gradient vanishes stays the same.
 
     Parameters
     ----------
@@ -154,7 +151,7 @@ def point_stats(
     n, m, q = points.shape
     _, k = pairs(q + 1)
     sign = 2 * values - 1 if seen is None else (2 * values - 1) * seen
-    if q <= MOST_PAIRED:
+    if q <= tuning.MOST_PAIRED_LATENTS:
         curvature = point_curvature(seen, tanh, share, points)
     else:
         curvature = over_rows(moments, jnp.einsum("nk,nkd->nd", share, _spread(seen, tanh))).T / 4
@@ -170,7 +167,7 @@ def point_curvature(
     share: Float[Array, "rows points"],
     points: Float[Array, "rows points latents"],
 ) -> Float[Array, "columns pairs"]:
-    """The curvature of `point_stats`, whatever the number of latents: the sum over points of P (1 - P) x^ x^'."""
+    """Sum the curvature of `point_stats`, P (1 - P) x^ x^' over points, whatever the number of latents."""
     n, m, _ = points.shape
     shared = (share[..., None] * products(_extended(points))).reshape(n * m, -1)
     return over_rows(shared, _spread(seen, tanh).reshape(n * m, -1)).T / 4
@@ -183,7 +180,7 @@ def _extended(points: Float[Array, "rows points latents"]) -> Float[Array, "rows
 def _spread(
     seen: Float[Array, "rows columns"] | None, tanh: Float[Array, "rows points columns"]
 ) -> Float[Array, "rows points columns"]:
-    """4 P (1 - P)."""
+    """Compute 4 P (1 - P)."""
     return 1 - tanh**2 if seen is None else seen[:, None] - tanh**2
 
 
@@ -194,7 +191,7 @@ def local(
     seen: Float[Array, "rows columns"] | None,
     point: Float[Array, "rows latents"],
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
-    """Curvature (packed) and slope of log P(t | x) in x."""
+    """Compute curvature (packed) and slope of log P(t | x) in x."""
     tanh = jnp.tanh(_affine(point, w, b) / 2)
     error, spread = values - (1 + tanh) / 2, (1 - tanh**2) / 4
     if seen is not None:
@@ -208,7 +205,7 @@ def typical_curvature(
     seen: Float[Array, "rows columns"] | None,
     at: Gaussian,
 ) -> Float[Array, "rows pairs"]:
-    """Curvature of -log P(t | x) in x, as a mean over x ~ `at`.
+    """Average the curvature of -log P(t | x) in x over x ~ `at`.
 
     With a = w.x + b of mean m and variance s^2, the mean of sigmoid'(a) is close to k sigmoid'(k m), with
     k = 1 / sqrt(1 + pi s^2 / 8) (MacKay 1992).  The curvature at one point would not do: a steep bit bends the
@@ -229,12 +226,12 @@ def maximise(
     tied: bool,
     longest: Float[Array, ""] | float,
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"]]:
-    """One step on every column: eq. 11 where the statistics are the bound's, one of re-weighted least squares else.
+    """Step on every column: by eq. 11 where the statistics are the bound's, else by re-weighted least squares.
 
     Parameters
     ----------
     precision
-        Of a Gaussian prior on the weights, 0 for none.
+        Precision of a Gaussian prior on the weights, 0 for none.
     tied
         All columns have the same weight (one latent dimension): the one-parameter logistic model.
     longest
@@ -269,7 +266,7 @@ def maximise(
 def _affine(
     x: Float[Array, "*rows inputs"], w: Float[Array, "columns inputs"], b: Float[Array, " columns"] | float = 0.0
 ) -> Float[Array, "*rows columns"]:
-    """w.x + b.  A product over a few inputs is no work for a matrix unit: it is fused with what follows."""
+    """Compute w.x + b.  A product over a few inputs is no work for a matrix unit: it is fused with what follows."""
     if w.shape[1] > 6:
         return x @ w.T + b
     total: Any = b

@@ -29,7 +29,7 @@ class Stats(eqx.Module):
 
 
 def curvature(n_logits: int) -> np.ndarray:
-    """Boehning's A."""
+    """Make Boehning's A."""
     return 0.5 * (np.eye(n_logits) - 1 / (n_logits + 1))
 
 
@@ -40,7 +40,7 @@ def bound(
     seen: Float[Array, " rows"],
     mean: Float[Array, "rows latents"],
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"], Array]:
-    """The bound at psi = <eta>, the best place, as a quadratic in x: precision, linear term, constant; and psi."""
+    """Take the bound at psi = <eta>, the best place, as a quadratic in x: precision, linear term, constant; and psi."""
     A = jnp.asarray(curvature(len(b)), w.dtype)
     j, k = pairs(w.shape[1])
     psi = mean @ w.T + b
@@ -60,7 +60,7 @@ def bound_stats(
     moments: Float[Array, "rows pairs"],
     weight: Float[Array, " rows"],
 ) -> Stats:
-    """The gradient of the expected bound."""
+    """Sum the gradient of the expected bound."""
     q = w.shape[1]
     A = jnp.asarray(curvature(len(b)), w.dtype)
     _, k = pairs(q + 1)
@@ -78,7 +78,7 @@ def density(
     seen: Float[Array, " rows"],
     points: Float[Array, "rows points latents"],
 ) -> tuple[Float[Array, "rows points"], Float[Array, "rows points classes"]]:
-    """log P(t | x) at each row's own points, and the probabilities of the classes there."""
+    """Compute log P(t | x) at each row's own points, and the probabilities of the classes there."""
     eta = points @ w.T + b
     p, log_sum = _softmax(eta)
     return seen[:, None] * (jnp.sum(chosen[:, None] * eta, -1) - log_sum), p
@@ -93,7 +93,7 @@ def point_stats(
     moments: Float[Array, "rows pairs"],
     weight: Float[Array, " rows"],
 ) -> Stats:
-    """The gradient of the expected log-likelihood; see `bits.point_stats`."""
+    """Sum the gradient of the expected log-likelihood; see `bits.point_stats`."""
     extended = jnp.concatenate([points, jnp.ones_like(points[..., :1])], -1)
     error = (chosen[:, None] - p) * (share * seen[:, None])[..., None]
     squares = (weight * seen) @ moments
@@ -107,7 +107,7 @@ def local(
     seen: Float[Array, " rows"],
     point: Float[Array, "rows latents"],
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
-    """Curvature (packed) and slope of log P(t | x) in x."""
+    """Compute curvature (packed) and slope of log P(t | x) in x."""
     j, k = pairs(w.shape[1])
     p, _ = _softmax(point @ w.T + b)
     mean = p @ w
@@ -118,7 +118,7 @@ def local(
 def maximise(
     w: Float[Array, "classes latents"], b: Float[Array, " classes"], stats: Stats, precision: Float[Array, ""] | float
 ) -> tuple[Float[Array, "classes latents"], Float[Array, " classes"]]:
-    """A^-1 gradient (sum <x^ x^'>)^-1: uphill whatever the probabilities are, as A bounds their curvature."""
+    """Step by A^-1 gradient (sum <x^ x^'>)^-1: uphill whatever the probabilities are, as A bounds their curvature."""
     n, q = w.shape
     squares = unpack(stats.squares, q + 1) + 1e-9 * (1 + stats.observed) * jnp.eye(q + 1)
     prior = jnp.append(jnp.full(q, precision), 0.0)
@@ -135,7 +135,7 @@ def maximise(
 
 
 def _softmax(eta: Float[Array, "*rows classes"]) -> tuple[Float[Array, "*rows classes"], Float[Array, "*rows"]]:
-    """Probabilities of all classes but the first, whose logit is 0, and the log of the sum."""
+    """Compute probabilities of all classes but the first, whose logit is 0, and the log of the sum."""
     log_sum = jnp.max(eta, -1, initial=0)
     log_sum = log_sum + jnp.log(jnp.exp(-log_sum) + jnp.exp(eta - log_sum[..., None]).sum(-1))
     return jnp.exp(eta - log_sum[..., None]), log_sum

@@ -9,15 +9,15 @@ Peharz 2023):
     p(x) ~ 1/N sum_i prod_j p_j(z_i)^x_j (1 - p_j(z_i))^(1 - x_j)
 
 which is a mixture of N products, so that what is missing is left out exactly and completions are those of a mixture.
-Of a batch of rows learning needs sums at the points alone: with r_ni the share of point i in row n,
+Learning from a batch of rows needs sums at the points alone: with r_ni the share of point i in row n,
 
     d / d f_j(z_i)  log p  =  sum_n r_ni (x_nj - p_j(z_i)),
 
-and the way back through the network is gone once an update, however many rows there are.  Points are drawn anew for
-every update, so that no surface can be bent to suit them.
+and the way back through the network is gone once an update, however many rows there are.  Each update draws new
+points, so that no surface can be bent to suit them.
 
-Likelihoods are told by `REPLICATES` nets, each shifted by chance of its own.  How much these differ is the error, of a
-row and, as all rows have the same points, of a sum over rows.
+A likelihood is a mean over `LIKELIHOOD_NETS` nets, each shifted by its own chance.  How much these differ is the
+error, of a row and, as all rows have the same points, of a sum over rows.
 """
 
 from __future__ import annotations
@@ -42,23 +42,13 @@ from latentbits.core.model import LogLikelihood, Model, Progress, Schedule, Summ
 from latentbits.core.packed import pairs, products, unpack
 from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.tree import cast, sum_rows
-from latentbits.models.latent_trait import beginning
+from latentbits.models.latent_trait import beginning, tuning
 from latentbits.models.latent_trait.kinds import ALL_BITS
-from latentbits.models.latent_trait.model import Posterior
+from latentbits.models.latent_trait.use import Posterior
 
-__all__ = ["BATCH", "REPLICATES", "Params", "Scored", "Shared", "Stats", "Structure", "decoded",
+__all__ = ["Params", "Scored", "Shared", "Stats", "Structure", "decoded",
            "error_of_sum", "gradient", "logits", "mean_slopes", "model", "replicated", "turned"]  # fmt: skip
 
-REPLICATES = 8  # nets of a likelihood, for its error
-BATCH = 128  # rows of an update
-SPREAD = 3  # taken off the replicates where their spread is told, as that of eight says little: see `nodes.importance`
-# Of 1 and of log p that rounding costs, as a standard error.  In float32 it was 0.2 to 0.4, at most 2.5, of 12 to 200
-# columns and one or two layers; in one dimension nets may differ by less than that.
-LAST_DIGITS = 1
-NEAREST = 1e-6  # to 0 and 1 that a coordinate of a net is
-FIRST_BENDS = 0.1  # how much of what units of a layer usually add they do to begin with
-CLIMB = 25  # steps to the mode of a posterior
-SHORTER = (1.0, 0.5, 0.25, 0.0625)  # of each, of which the best is taken
 SINGLE = np.dtype(np.float32)
 
 
@@ -68,12 +58,12 @@ class Params(eqx.Module):
     Attributes
     ----------
     weights, bias
-        Of the straight part.
+        Weights and biases of the straight part.
     layers
-        Of the units: from the latents to the first of them, from each layer to the next, and from the last to the
-        columns.
+        Weights of the units: from the latents to the first of them, from each layer to the next, and from the last to
+        the columns.
     offsets
-        Of each layer of units.
+        Biases of each layer of units.
     """
 
     weights: Float[Array, "columns latents"]
@@ -100,7 +90,7 @@ class Stats(eqx.Module):
     objective
         log p (see `sum_rows`).
     residual
-        Of every point and column, the bits less what is expected there, each row by the point's share in it: the
+        For every point and column, the bits less what is expected there, each row by the point's share in it: the
         gradient of the log-likelihood by the network's outputs.
     """
 
@@ -116,27 +106,27 @@ class Scored(LogLikelihood):
     Attributes
     ----------
     deviations
-        Of p(x) by each net, as a share of that by all: of a sum over rows they add up, net by net.
+        Excess of p(x) by each net over that by all, as a share of it: for a sum over rows they add up, net by net.
     """
 
     deviations: Float[Array, "rows replicates"] | None = None
 
 
 class Settings(eqx.Module):
-    """Of learning; numbers are arguments of its programs.
+    """Settings of learning; numbers are arguments of its programs.
 
     Attributes
     ----------
     rate
-        Of a step, to begin with.
+        Length of the first steps.
     n_updates
-        Of the whole stage.
+        Updates of the whole stage.
     batch_size
         Rows of an update.
     n_rows
-        Of the table, each as often as it counts: what a prior is a part of.
+        Rows of the table, each as often as it counts: what a prior is a part of.
     precision
-        Of the prior on weights; None for none.
+        Precision of the prior on weights; None for none.
     """
 
     rate: Number
@@ -147,7 +137,7 @@ class Settings(eqx.Module):
 
 
 class Structure(eqx.Module):
-    """What shapes depend on: latent dimensions, units of each layer, and points of a net."""
+    """Shapes of a program: latent dimensions, units of each layer, and points of a net."""
 
     q: int = eqx.field(static=True)
     widths: tuple[int, ...] = eqx.field(static=True)
@@ -158,7 +148,7 @@ class Structure(eqx.Module):
 
 
 def logits(params: Params, z: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
-    """f(z)."""
+    """Compute f(z)."""
     hidden = z
     for layer, offset in zip(params.layers, params.offsets):
         hidden = jax.nn.silu(hidden @ layer + offset)
@@ -166,7 +156,7 @@ def logits(params: Params, z: Float[Array, "points latents"]) -> Float[Array, "p
 
 
 def decoded(params: Params, z: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
-    """P(bit = 1 | z)."""
+    """Compute P(bit = 1 | z)."""
     return jax.nn.sigmoid(logits(params, z))
 
 
@@ -176,19 +166,20 @@ def _net(n_points: int, q: int) -> np.ndarray:
 
 
 def _points(structure: Structure, key: Key[Array, ""]) -> Float[Array, "points latents"]:
-    """Points of a standard normal: a net, shifted by chance around the torus, through the normal quantile."""
-    net = _net(structure.n_points, structure.q)
-    return jax.scipy.special.ndtri(jnp.clip((net + jax.random.uniform(key, (structure.q,))) % 1, NEAREST, 1 - NEAREST))
+    """Make points of a standard normal: a net, shifted by chance around the torus, through the normal quantile."""
+    shifted = (_net(structure.n_points, structure.q) + jax.random.uniform(key, (structure.q,))) % 1
+    least = tuning.NET_LEAST_COORDINATE
+    return jax.scipy.special.ndtri(jnp.clip(shifted, least, 1 - least))
 
 
 def replicated(structure: Structure, seed: int = 0) -> Float[Array, "points latents"]:
-    """The points of all nets that likelihoods are told by, net by net."""
-    each = jax.random.split(jax.random.key(seed, impl="threefry2x32"), REPLICATES)
+    """Make the points of all nets that give a likelihood, net by net."""
+    each = jax.random.split(jax.random.key(seed, impl="threefry2x32"), tuning.LIKELIHOOD_NETS)
     return jnp.concatenate([_points(structure, key) for key in each])
 
 
 def mean_slopes(params: Params, z: np.ndarray) -> np.ndarray:
-    """How fast log-odds change along each axis, on average over points, (columns, latents); on the host."""
+    """Compute how fast log-odds change along each axis, on average over points, (columns, latents); on the host."""
     hidden, change = z, np.broadcast_to(np.eye(z.shape[1]), (len(z), z.shape[1], z.shape[1]))
     for layer, offset in zip(params.layers, params.offsets):
         field = hidden @ layer + offset
@@ -198,7 +189,7 @@ def mean_slopes(params: Params, z: np.ndarray) -> np.ndarray:
 
 
 def turned(params: Params, axes: np.ndarray) -> Params:
-    """The same surface, and the latents in other orthogonal axes: z' = z @ axes."""
+    """Turn the latents to other orthogonal axes, z' = z @ axes, on the same surface."""
     first = axes.T @ params.layers[0]
     return eqx.tree_at(lambda p: (p.weights, p.layers[0]), params, (params.weights @ axes, first))
 
@@ -207,20 +198,21 @@ def turned(params: Params, axes: np.ndarray) -> Params:
 
 
 def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params:
-    """The straight part as the linear model begins, and units that bend it little."""
+    """Begin with the straight part of the linear model, and units that bend it little."""
     q, widths = structure.q, structure.widths
+    # the straight part, and units whose sums have unit variance
     straight_key, *each = jax.random.split(key, 2 + 2 * len(widths))
     straight = beginning.init_params(q, ALL_BITS, False, straight_key, summary)
     sizes = (q, *widths, len(summary.mean))
     layers = [jax.random.normal(one, (a, b)) * np.sqrt(2 / a) for one, (a, b) in zip(each, pairwise(sizes))]
-    layers[-1] = layers[-1] * FIRST_BENDS
+    layers[-1] = layers[-1] * tuning.FIRST_BENDS_SHARE
     # bends are at different places along each of the first units
     offsets = [jax.random.normal(one, (b,)) * (k == 0) for k, (one, b) in enumerate(zip(each[len(layers) :], widths))]
     return Params(straight.weights, straight.bias, tuple(layers), tuple(offsets))
 
 
 def _prepare(structure: Structure, params: Params, state: Adam | None, progress: Progress | None) -> Shared:
-    """The surface at points of chance, anew for every update; where a model is used, at fixed ones, and more."""
+    """Evaluate the surface at points that each update draws again; where a model is used, at fixed ones, and more."""
     if progress is None:
         points, network = replicated(structure), params
     else:  # a step that follows a few rows needs no more digits
@@ -230,13 +222,13 @@ def _prepare(structure: Structure, params: Params, state: Adam | None, progress:
 
 
 def _joint(shared: Shared, batch: Batch) -> Float[Array, "rows points"]:
-    """log P(x | point)."""
+    """Compute log P(x | point)."""
     zeros = (1 if batch.observed is None else batch.observed) - batch.values
     return batch.values @ shared.log_one.T + zeros @ shared.log_zero.T
 
 
 def _shares(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows points"], Float[Array, " rows"]]:
-    """Of each point in a row, and log p of the row."""
+    """Compute the share of each point in a row, and log p of the row."""
     joint = _joint(shared, batch)
     top = joint.max(1, keepdims=True)
     share = jnp.exp(joint - top)
@@ -261,7 +253,7 @@ def _squares(params: Params) -> Float[Array, ""]:
 
 
 def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    """log-likelihood, less the penalty of the prior; of some rows, their part of it."""
+    """Compute the log-likelihood, less the penalty of the prior; of some rows, their part of it."""
     total = stats.objective.sum()
     if settings.precision is None:
         return total
@@ -269,7 +261,7 @@ def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats)
 
 
 def gradient(params: Params, shared: Shared, stats: Stats) -> Params:
-    """Of the log-likelihood of the rows by the network's parameters."""
+    """Differentiate the log-likelihood of the rows by the network's parameters."""
     _, back = jax.vjp(lambda p: logits(p, shared.points), params)
     (found,) = back(stats.residual.astype(params.bias.dtype))
     return found
@@ -278,6 +270,7 @@ def gradient(params: Params, shared: Shared, stats: Stats) -> Params:
 def _update(
     settings: Settings, state: Adam, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[Adam, Params]:
+    # the gradient of a row on average, by the network in float32, and the pull of the prior
     n_rows = jnp.maximum(stats.n_rows, 1e-300)
     found = cast(gradient(cast(params, SINGLE), cast(shared, SINGLE), stats), np.dtype(np.float64))
     uphill = jax.tree.map(lambda g: g / n_rows, found)
@@ -304,26 +297,29 @@ def _update(
 def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> Scored:
     joint = _joint(shared, batch)
     n, n_points = joint.shape
-    each = jax.nn.logsumexp(joint.reshape(n, REPLICATES, -1), axis=2) - np.log(n_points // REPLICATES)
-    value = jax.nn.logsumexp(each, axis=1) - np.log(REPLICATES)
+    each = jax.nn.logsumexp(joint.reshape(n, tuning.LIKELIHOOD_NETS, -1), axis=2) - np.log(
+        n_points // tuning.LIKELIHOOD_NETS
+    )
+    value = jax.nn.logsumexp(each, axis=1) - np.log(tuning.LIKELIHOOD_NETS)
     deviations = jnp.exp(each - value[:, None]) - 1
-    rounding = LAST_DIGITS * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
+    # in float32 rounding cost 0.2 to 0.4 of this, at most 2.5, of 12 to 200 columns; nets may differ by less
+    rounding = jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
     error = jnp.sqrt(_variance(deviations) + _too_low(deviations) ** 2 + rounding**2)
     return Scored(value, error, jnp.zeros((), value.dtype), deviations=deviations)
 
 
 def _variance(deviations: Any) -> Any:
-    """Of the mean of deviations, the last axis."""
-    return (deviations**2).sum(-1) / ((REPLICATES - SPREAD) * REPLICATES)
+    """Compute the variance of the mean of deviations, the last axis."""
+    return (deviations**2).sum(-1) / ((tuning.LIKELIHOOD_NETS - tuning.NETS_OFF_SPREAD) * tuning.LIKELIHOOD_NETS)
 
 
 def _too_low(deviations: Any) -> Any:
-    """By how much the logarithm of such a mean is too low on average: half of its relative variance."""
+    """Compute by how much the logarithm of such a mean is too low on average: half of its relative variance."""
     return _variance(deviations) / 2
 
 
 def error_of_sum(deviations: np.ndarray, weights: np.ndarray) -> float:
-    """Standard error of a sum of log p over rows, (rows, replicates), each as often as it counts; on the host.
+    """Compute the standard error of a sum of log p over rows, (rows, replicates), each as often as it counts.
 
     All rows have the same points: their errors go together, or against each other, as they do in every net.
     """
@@ -347,15 +343,15 @@ def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
 
 
 def _mode(params: Params, batch: Batch, first: Float[Array, "rows latents"]) -> Gaussian:
-    """The top of the posterior that is uphill from here, and the inverse of the expected curvature there."""
+    """Climb from here to the top of the posterior, and give the inverse of the expected curvature there."""
 
     def height(z: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
         f = logits(params, z)
-        told = batch.values * jax.nn.log_sigmoid(f) + (batch.mask - batch.values) * jax.nn.log_sigmoid(-f)
-        return told.sum(1) - 0.5 * jnp.sum(z**2, 1)
+        observed = batch.values * jax.nn.log_sigmoid(f) + (batch.mask - batch.values) * jax.nn.log_sigmoid(-f)
+        return observed.sum(1) - 0.5 * jnp.sum(z**2, 1)
 
     def around(z: Float[Array, "rows latents"]) -> tuple[Gaussian, Float[Array, "rows latents"]]:
-        """What is above, by scoring: the gradient, by the prior and the information of the observed bits."""
+        """Look uphill, by scoring: the gradient, by the prior and the information of the observed bits."""
         slopes = jax.vmap(jax.jacfwd(lambda z: logits(params, z[None])[0]))(z)
         p = decoded(params, z)
         uphill = jnp.einsum("nd,ndq->nq", batch.values - batch.mask * p, slopes) - z
@@ -366,11 +362,11 @@ def _mode(params: Params, batch: Batch, first: Float[Array, "rows latents"]) -> 
 
     def climb(_: Any, z: Float[Array, "rows latents"]) -> Float[Array, "rows latents"]:
         _, step = around(z)
-        tried = jnp.stack([z, *(z + length * step for length in SHORTER)])
+        tried = jnp.stack([z, *(z + length * step for length in tuning.CURVED_STEP_LENGTHS)])
         best = jnp.argmax(jax.vmap(height)(tried), axis=0)
         return jnp.take_along_axis(tried, best[None, :, None], axis=0)[0]
 
-    return around(jax.lax.fori_loop(0, CLIMB, climb, first))[0]
+    return around(jax.lax.fori_loop(0, tuning.CURVED_MODE_STEPS, climb, first))[0]
 
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
@@ -400,11 +396,11 @@ def model(
     weight_prior: float | None = None,
     n_epochs: int = 100,
     n_blocks: int = 8,
-    batch_size: int = BATCH,
+    batch_size: int = tuning.ROWS_PER_UPDATE,
     rate: float = 3e-3,
     n_rows: float = 1000.0,
 ) -> Model:
-    """A latent trait model with a curved surface.
+    """Make the record of a latent trait model with a curved surface.
 
     Parameters
     ----------
@@ -419,7 +415,7 @@ def model(
     n_epochs, n_blocks, batch_size, rate
         Passes over the rows, updates of each, rows of an update, and the length of the first steps.
     n_rows
-        Of the table that will be learned from, each as often as it counts.
+        Rows of the table that will be learned from, each as often as it counts.
     """
     structure = Structure(n_components, tuple(widths), 2**log2_nodes)
     settings = Settings(
@@ -448,7 +444,9 @@ def model(
         decode=decoded,
         complete=_complete,
         sample=Partial(_sample, structure),
-        row_floats=lambda n_columns: 3 * REPLICATES * structure.n_points + (8 + 2 * structure.q) * n_columns,
+        row_floats=lambda n_columns: (
+            3 * tuning.LIKELIHOOD_NETS * structure.n_points + (8 + 2 * structure.q) * n_columns
+        ),
         start=Adam.at_rest,
         stages=(learning,),
     )

@@ -15,8 +15,8 @@ In two dimensions there is such a rule along every line of a first direction, al
 pre-integration: Griewank, Kuo, Leovey & Sloan 2018).  Its result is smooth in the second direction but for kinks where
 two steep columns cross, which are columns of that direction's own rule.
 
-What depends on the parameters alone is made here on the host, once; for a row there is left a product of its bits with
-log-probabilities at the nodes.
+Nodes depend on the parameters alone, and are made here on the host, once; for a row there is left a product of its
+bits with log-probabilities at the nodes.
 """
 
 from __future__ import annotations
@@ -31,20 +31,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.interpolate import CubicHermiteSpline
 
-__all__ = ["BLOCK", "MOST_DIMENSIONS", "Grid", "Integral", "covariance", "for_use", "integrate", "like"]
+from latentbits.models.latent_trait import tuning
 
-MOST_DIMENSIONS = 2
-BLOCK = 256  # nodes that are looked at together; numbers of nodes are such multiples that programs are few
-REACH = 6.5  # beyond the mode of a row, where at most 1e-9 of a posterior is left
-# Spacings of nodes, the first with few enough of them, and by how much they put log p(row) wrong where columns
-# are steep: the most that was measured against a quarter of the spacing, and dense rules, for 6 to 30 of slopes of
-# 1 to 1e5 and 40 % of the cells hidden.  Means and P(bit) are as good.
-STEPS_ON_LINE = {0.5: 2e-6, 0.75: 2e-4, 1.0: 2e-3}
-STEPS_IN_PLANE = {0.6: 1e-5, 0.75: 5e-5, 1.0: 1e-3}
-MOST_TERMS = 2**22  # nodes x columns
-STEEP = 2.0  # slopes from which a mesh to find nodes by is made closer
-DIRECTIONS = 48  # of half a circle, to choose that of the lines from
-EVEN, CLOSER = 0.1, 0.2
+__all__ = ["Grid", "Integral", "covariance", "for_use", "integrate", "like"]
+
 GAUSS = np.polynomial.legendre.leggauss(4)
 
 
@@ -57,7 +47,7 @@ class Grid(eqx.Module):
     Attributes
     ----------
     points, log_weights
-        Of an expectation over N(0, I); the last ones may only fill a block, with weights of 0.
+        Nodes of an expectation over N(0, I); the last ones may only fill a block, with weights of 0.
     odd
         Whether each is at an odd place: of its line, and in two dimensions whether its line is.
     error
@@ -78,9 +68,9 @@ class Integral(NamedTuple):
     log_likelihood
         log p(t) of eq. 1.
     error
-        Of it: where every other node is wrong by e, all of them are by about e squared.
+        Error of it: where every other node is wrong by e, all of them are by about e squared.
     mean
-        Of the latents.
+        Mean of the latents.
     expected
         P(t_i = 1 | observed bits) of each column, whether it is observed or not.
     """
@@ -116,7 +106,7 @@ def integrate(
         (top, sums), (points, _, odd) = carry, block
         joint, a = _joint(block, w, b, values, seen)
         new = jnp.maximum(top, joint.max(1))
-        one = jnp.ones((BLOCK, 1), dtype)
+        one = jnp.ones((tuning.NODES_PER_BLOCK, 1), dtype)
         terms = jnp.concatenate([one, odd, points, jax.nn.sigmoid(a)], 1)
         return (new, sums * jnp.exp(top - new)[:, None] + _product(jnp.exp(joint - new[:, None]), terms)), None
 
@@ -135,7 +125,7 @@ def covariance(
     values: Float[Array, "rows columns"],
     seen: Float[Array, "rows columns"],
 ) -> Float[Array, "rows latents latents"]:
-    """Covariance of the latents of each row, around the mean, which is known: narrow posteriors lose no digits."""
+    """Compute the covariance of each row's latents around their known mean: narrow posteriors lose no digits."""
 
     def add(total: Array, block: _Nodes) -> tuple[Array, None]:
         joint, _ = _joint(block, w, b, values, seen)
@@ -148,7 +138,7 @@ def covariance(
 
 
 def _joint(block: _Nodes, w: Array, b: Array, values: Array, seen: Array) -> tuple[Array, Array]:
-    """log of the weight of each node and of P(t | x) there, terms of one sign; and the log-odds of the columns."""
+    """Compute log weight of each node plus log P(t | x) there, terms of one sign; and the log-odds of the columns."""
     points, log_weights, _ = block
     a = _product(points, w.T) + b
     ones = _product(values * seen, jax.nn.log_sigmoid(a).T)
@@ -162,7 +152,7 @@ def _product(x: Array, y: Array) -> Array:
 
 def _blocks(grid: Grid, dtype: np.dtype) -> _Nodes:
     parts = grid.points, grid.log_weights, grid.odd
-    points, log_weights, odd = (jnp.asarray(x, dtype).reshape(-1, BLOCK, *x.shape[1:]) for x in parts)
+    points, log_weights, odd = (jnp.asarray(x, dtype).reshape(-1, tuning.NODES_PER_BLOCK, *x.shape[1:]) for x in parts)
     return points, log_weights, odd
 
 
@@ -171,13 +161,14 @@ def _blocks(grid: Grid, dtype: np.dtype) -> _Nodes:
 
 def like(q: int) -> Grid:
     """Make a grid of the smallest size, for its shapes."""
-    return Grid(np.zeros((BLOCK, q)), np.zeros(BLOCK), np.zeros((BLOCK, q)), np.zeros(()))
+    n = tuning.NODES_PER_BLOCK
+    return Grid(np.zeros((n, q)), np.zeros(n), np.zeros((n, q)), np.zeros(()))
 
 
 def for_use(weights: np.ndarray, bias: np.ndarray) -> Grid | None:
     """Make the grid for binary columns of one latent dimension or two, or take it from those made last.
 
-    None where columns are so many, or so steep, that it would have too many nodes.
+    None where columns are too many, or too steep, for a grid of moderate size.
     """
     w, b = (np.ascontiguousarray(part, np.float64) for part in (weights, bias))
     return _made(w.tobytes(), b.tobytes(), w.shape)
@@ -186,8 +177,9 @@ def for_use(weights: np.ndarray, bias: np.ndarray) -> Grid | None:
 @lru_cache(maxsize=16)
 def _made(weights: bytes, bias: bytes, shape: tuple[int, int]) -> Grid | None:
     b, w = np.frombuffer(bias), np.frombuffer(weights).reshape(shape)
-    make, steps = (_on_line, STEPS_ON_LINE) if shape[1] == 1 else (_on_plane, STEPS_IN_PLANE)
-    steep = np.linalg.norm(w, axis=1).max(initial=0) > STEEP
+    on_line = _on_line, tuning.GRID_ERROR_BY_LINE_STEP
+    make, steps = on_line if shape[1] == 1 else (_on_plane, tuning.GRID_ERROR_BY_PLANE_STEP)
+    steep = np.linalg.norm(w, axis=1).max(initial=0) > tuning.GRID_STEEP_SLOPE
     for step, error in steps.items():
         made = make(w, b, step)
         if made is not None:
@@ -196,10 +188,10 @@ def _made(weights: bytes, bias: bytes, shape: tuple[int, int]) -> Grid | None:
 
 
 def _filled(error: float, points: np.ndarray, log_weights: np.ndarray, odd: np.ndarray) -> Grid:
-    """A whole number of blocks: a power of two times 4 to 7, or fewer than that."""
-    n = -(-len(points) // BLOCK)
+    """Fill up to a whole number of blocks: a power of two times 4 to 7, or fewer than that."""
+    n = -(-len(points) // tuning.NODES_PER_BLOCK)
     unit = 2 ** max(n.bit_length() - 3, 0)
-    more = -(-n // unit) * unit * BLOCK - len(points)
+    more = -(-n // unit) * unit * tuning.NODES_PER_BLOCK - len(points)
     return Grid(
         np.pad(points, [(0, more), (0, 0)]),
         np.pad(log_weights, (0, more), constant_values=-np.inf),
@@ -211,10 +203,12 @@ def _filled(error: float, points: np.ndarray, log_weights: np.ndarray, odd: np.n
 def _on_line(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ...] | None:
     columns = _Sigmoids(w[:, 0], b)
     t, log_weight = _rule(columns, step, _range(*columns))
-    return None if t.size * len(b) > MOST_TERMS else (t[:, None], log_weight, _odd(t)[:, None])
+    too_many = t.size * len(b) > tuning.GRID_MOST_NODES_TIMES_COLUMNS
+    return None if too_many else (t[:, None], log_weight, _odd(t)[:, None])
 
 
 def _on_plane(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ...] | None:
+    # nodes across the lines
     outside, along = _directions(w)
     first, second = w @ outside, w @ along
     shrink = 1 / np.sqrt(1 + np.pi / 8 * second**2)  # a sigmoid's mean over the line is about one of these slopes
@@ -222,7 +216,8 @@ def _on_plane(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ..
     slopes, offsets = _crossings(first, second, b)
     columns = _Sigmoids(np.append(seen.slopes, slopes), np.append(seen.offsets, offsets))
     x, log_weight = _rule(columns, step, _range(*seen))
-    offsets, room = b + x[:, None] * first, MOST_TERMS // len(b)
+    # nodes along each line, as long as there is room
+    offsets, room = b + x[:, None] * first, tuning.GRID_MOST_NODES_TIMES_COLUMNS // len(b)
     low, high = _range(second, offsets)
     lines = []
     for at, *within in zip(offsets, low, high):
@@ -230,6 +225,7 @@ def _on_plane(w: np.ndarray, b: np.ndarray, step: float) -> tuple[np.ndarray, ..
         room -= lines[-1][0].size
         if room < 0:
             return None
+    # all lines, one after the other
     number = np.repeat(np.arange(len(x)), [len(t) for t, _ in lines])
     t, log_weights = (np.concatenate(parts) for parts in zip(*lines))
     odd = np.stack([np.concatenate([_odd(t) for t, _ in lines]), number % 2], 1)
@@ -241,34 +237,36 @@ def _odd(t: np.ndarray) -> np.ndarray:
 
 
 def _directions(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two axes: across lines, and along them, where the steep column that changes least changes most."""
-    angle = np.pi * (np.arange(DIRECTIONS) + 0.5) / DIRECTIONS
+    """Choose two axes: across lines, and along them, where the steep column that changes least changes most."""
+    angle = np.pi * (np.arange(tuning.GRID_DIRECTIONS) + 0.5) / tuning.GRID_DIRECTIONS
     along = np.stack([np.cos(angle), np.sin(angle)], 1)
     size = np.linalg.norm(w, axis=1, keepdims=True)
-    share = np.abs(w @ along.T) / np.maximum(size, 1e-300) + (size < STEEP)
+    share = np.abs(w @ along.T) / np.maximum(size, 1e-300) + (size < tuning.GRID_STEEP_SLOPE)
     best = along[np.argmax(share.min(0))]
     return np.array([best[1], -best[0]]), best
 
 
 def _crossings(first: np.ndarray, second: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where two steep columns cross, as columns across the lines: as steep as their integral bends there."""
+    """Make columns across the lines, where two steep columns cross: as steep as their integral bends there."""
     i, j = np.triu_indices(len(b), 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio, place, width = first / second, b / second, 1 / np.abs(second)
         slope = np.abs(ratio[i] - ratio[j]) / (width[i] + width[j])
         at = -(place[i] - place[j]) / (ratio[i] - ratio[j])
         height = -(place[i] + ratio[i] * at)
-    bends = np.isfinite(slope) & np.isfinite(at) & (slope > STEEP) & (np.hypot(at, height) < 2 * REACH)
+    near = np.hypot(at, height) < 2 * tuning.GRID_REACH_SD
+    bends = np.isfinite(slope) & np.isfinite(at) & (slope > tuning.GRID_STEEP_SLOPE) & near
     return slope[bends], -slope[bends] * at[bends]
 
 
 def _range(slopes: np.ndarray, offsets: np.ndarray) -> tuple[Any, Any]:
-    """From where to where nodes are needed: beyond the modes of all rows, whatever their bits."""
-    return -_furthest(slopes, -offsets) - REACH, _furthest(slopes, offsets) + REACH
+    """Find from where to where nodes are needed: beyond the modes of all rows, whatever their bits."""
+    reach = tuning.GRID_REACH_SD
+    return -_furthest(slopes, -offsets) - reach, _furthest(slopes, offsets) + reach
 
 
 def _furthest(slopes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Mode of the row whose every bit pushes it up: where t = sum_i |w_i| sigmoid(-(|w_i| t +- b_i)), by halving."""
+    """Halve towards the mode of the row whose every bit pushes up: t = sum_i |w_i| sigmoid(-(|w_i| t +- b_i))."""
     steep, offset = np.abs(slopes), np.sign(slopes) * offsets
     low, high = np.zeros(offset.shape[:-1]), np.full(offset.shape[:-1], steep.sum())
     for _ in range(40):
@@ -279,7 +277,7 @@ def _furthest(slopes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _rule(columns: _Sigmoids, step: float, within: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes evenly spaced in s, and their log-weights for an expectation over N(0, 1)."""
+    """Make nodes evenly spaced in s, and their log-weights for an expectation over N(0, 1)."""
     mesh = _mesh(columns, *within)
     s = np.append(0, np.cumsum(_length(columns, mesh[:-1], mesh[1:])))
     places = np.linspace(0, s[-1], int(np.ceil(s[-1] / step)) + 1)
@@ -290,25 +288,26 @@ def _rule(columns: _Sigmoids, step: float, within: Any) -> tuple[np.ndarray, np.
 
 
 def _length(columns: _Sigmoids, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """s(b) - s(a), of places in one interval of the mesh."""
+    """Compute s(b) - s(a), of places in one interval of the mesh."""
     middle, half = (a + b) / 2, (b - a) / 2
     inside = _density(columns, (middle[:, None] + half[:, None] * GAUSS[0]).ravel())
     return half * (inside.reshape(len(a), -1) @ GAUSS[1])
 
 
 def _density(columns: _Sigmoids, t: np.ndarray) -> np.ndarray:
-    """ds / dt for a step of 1."""
+    """Compute ds / dt for a step of 1."""
     slopes, offsets = columns
     return np.sqrt(1 + np.sum(slopes**2 / (4 + (slopes * t[:, None] + offsets) ** 2), 1))
 
 
 def _mesh(columns: _Sigmoids, low: float, high: float) -> np.ndarray:
-    """Points between which s(t) is a cubic to the last digits that matter."""
-    parts = [np.linspace(low, high, int((high - low) / EVEN) + 2)]
+    """Choose points between which s(t) is a cubic to the last digits that matter."""
+    parts = [np.linspace(low, high, int((high - low) / tuning.MESH_SPACING) + 2)]
+    closer = tuning.MESH_ARCSINH_SPACING
     for slope, offset in zip(*columns):
         steep = abs(slope)
-        if steep > STEEP:
-            u = np.arange(0, np.arcsinh(steep * EVEN / CLOSER) + CLOSER, CLOSER)
+        if steep > tuning.GRID_STEEP_SLOPE:
+            u = np.arange(0, np.arcsinh(steep * tuning.MESH_SPACING / closer) + closer, closer)
             away = 2 * np.sinh(u) / steep
             parts += [-offset / slope + away, -offset / slope - away]
     mesh = np.unique(np.concatenate(parts))

@@ -46,7 +46,7 @@ class Stats(eqx.Module):
 
 @cache
 def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
-    """The pass that sums the information, by so many nodes (as in learning); takes the place of a model's E-step."""
+    """Make the pass that sums the information, by as many nodes as learning takes, in place of a model's E-step."""
 
     def summed(params: Params, shared: Any, batch: Batch, row_state: None) -> tuple[Stats, None]:
         rows = kinds.rows_of(ALL_BITS, params, batch)
@@ -75,7 +75,7 @@ def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
 
 
 def row_floats(q: int, d: int, n_nodes: int) -> int:
-    """Numbers held per row by the pass."""
+    """Count the numbers held per row by the pass."""
     return 3 * len(quadrature.learning_rule(q, n_nodes).nodes) * d * (q + 1)
 
 
@@ -87,12 +87,12 @@ def covariance(
     precision: float,
     spread: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Covariance of the estimates of (w_1, b_1, w_2, b_2, ...), NaN where a column has no finite estimate.
+    """Compute the covariance of the estimates of (w_1, b_1, w_2, ...), NaN where a column has no finite estimate.
 
     Parameters
     ----------
     information
-        Of `Stats`.
+        Field of `Stats`.
     weights
         (d, q), at the estimate, in the rotation with orthogonal components.
     free
@@ -100,9 +100,9 @@ def covariance(
     tied
         All columns share one weight.
     precision
-        Of the prior on the weights: the information of the data and of the prior add.
+        Precision of the prior on the weights: the information of the data and of the prior add.
     spread
-        Of `Stats`, for the sandwich; None takes the inverse of the information.
+        Field of `Stats`, for the sandwich; None takes the inverse of the information.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def covariance(
 
 
 def _tangents(weights: np.ndarray, tied: bool, kept: np.ndarray) -> np.ndarray:
-    """Directions in which the parameters that are kept can move while they stay identified, as columns."""
+    """Find directions in which the parameters that are kept can move while they stay identified, as columns."""
     d, q = weights.shape
     if tied:
         basis = np.zeros((2 * d, d + 1))

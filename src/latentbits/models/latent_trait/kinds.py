@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Key
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs
-from latentbits.models.latent_trait import bits, classes, reals
+from latentbits.models.latent_trait import bits, classes, reals, tuning
 
 __all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "allowed_noise", "best_guess", "bound", "bound_stats",
            "density", "draw", "expected", "local", "maximise", "point_stats", "rows_of", "transformed",
@@ -45,12 +45,12 @@ class Columns(NamedTuple):
         return len(self.continuous)
 
     def starts(self, n_outputs: int) -> list[int]:
-        """Where the outputs of the kinds begin: reals, then each categorical column, then the end."""
+        """Find where the outputs of the kinds begin: reals, then each categorical column, then the end."""
         sizes = [self.n_reals, *(n - 1 for n in self.n_classes)]
         return np.cumsum([n_outputs - sum(sizes), *sizes]).tolist()
 
     def n_outputs(self, n_columns: int) -> int:
-        """Lines of weights for a table of so many columns."""
+        """Count the lines of weights for a table of `n_columns` columns."""
         n_bits = n_columns if self.binary is None else len(self.binary)
         return n_bits + self.n_reals + sum(n - 1 for n in self.n_classes)
 
@@ -119,7 +119,7 @@ def rows_of(columns: Columns, params: Params, batch: Batch) -> Rows:
 
 
 def _parts(columns: Columns, params: Params) -> list[tuple[Array, Array]]:
-    """Weights and biases by kind: bits, reals, each categorical column."""
+    """Split weights and biases by kind: bits, reals, each categorical column."""
     edges = [0, *columns.starts(len(params.bias))]
     return [(params.weights[a:b], params.bias[a:b]) for a, b in pairwise(edges)]
 
@@ -127,7 +127,7 @@ def _parts(columns: Columns, params: Params) -> list[tuple[Array, Array]]:
 def bound(
     columns: Columns, params: Params, rows: Rows, posterior: Gaussian
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"], list[Any]]:
-    """A lower bound on log p(t | x) that is quadratic in x, tight at `posterior`: precision, linear term, constant.
+    """Bound log p(t | x) from below by a quadratic in x, tight at `posterior`: precision, linear term, constant.
 
     The last answer is what `bound_stats` needs of the point of contact (the lambda of bits, the psi of classes).
     """
@@ -155,7 +155,7 @@ def bound_stats(
     moments: Float[Array, "rows pairs"],
     weight: Float[Array, " rows"],
 ) -> tuple[bits.Stats, reals.Stats | None, tuple[classes.Stats, ...]]:
-    """Sums for the M-step from the bound."""
+    """Sum for the M-step from the bound."""
     (w, b), _, *several = _parts(columns, params)
     return (
         bits.bound_stats(w, b, rows.bits, rows.bits_seen, contact[0], moments, weight),
@@ -170,7 +170,7 @@ def bound_stats(
 def density(
     columns: Columns, params: Params, rows: Rows, points: Float[Array, "rows points latents"]
 ) -> tuple[Float[Array, "rows points"], list[Any]]:
-    """log p(t | x) at each row's own points, and the probabilities there by kind."""
+    """Compute log p(t | x) at each row's own points, and the probabilities there by kind."""
     (w, b), real, *several = _parts(columns, params)
     total, p = bits.density(w, b, rows.bits, rows.bits_seen, points)
     probabilities: list[Any] = [p]
@@ -194,7 +194,7 @@ def point_stats(
     moments: Float[Array, "rows pairs"],
     weight: Float[Array, " rows"],
 ) -> tuple[bits.Stats, reals.Stats | None, tuple[classes.Stats, ...]]:
-    """Sums for the M-step from weighted points."""
+    """Sum for the M-step from weighted points."""
     return (
         bits.point_stats(rows.bits, rows.bits_seen, probabilities[0], share, points, moments, weight),
         _real_stats(columns, params, rows, moments, weight),
@@ -216,7 +216,7 @@ def _real_stats(
 def local(
     columns: Columns, params: Params, rows: Rows, point: Float[Array, "rows latents"]
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
-    """Curvature (packed) and slope in x of log p(t | x) + log p(x)."""
+    """Compute curvature (packed) and slope in x of log p(t | x) + log p(x)."""
     (w, b), real, *several = _parts(columns, params)
     precision, slope = bits.local(w, b, rows.bits, rows.bits_seen, point)
     parts = []
@@ -230,7 +230,7 @@ def local(
 
 
 def typical_curvature(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Float[Array, "rows pairs"]:
-    """Curvature (packed) in x of -log p(t | x) - log p(x): for bits its mean over x ~ `at`, else that at the mean."""
+    """Compute curvature (packed) in x of -log p(t | x) - log p(x): of bits its mean over x ~ `at`, else at the mean."""
     (w, b), real, *several = _parts(columns, params)
     precision = bits.typical_curvature(w, b, rows.bits_seen, at) if rows.bits.shape[1] else 0
     if columns.n_reals:
@@ -248,7 +248,7 @@ def _prior_precision(q: int, dtype: Any) -> Array:
 def maximise(
     columns: Columns, params: Params, stats: Stats, precision: Float[Array, ""] | float, tied: bool, longest: Any
 ) -> Params:
-    """The M-step, column by column."""
+    """Take the M-step, column by column."""
     (w, b), _, *several = _parts(columns, params)
     w, b = bits.maximise(w, b, stats.bits, precision, tied, longest)
     weights, biases, log_variance = [w], [b], params.log_variance
@@ -264,13 +264,13 @@ def maximise(
 
 
 def allowed_noise(columns: Columns, log_variance: Float[Array, " reals"]) -> Float[Array, " reals"]:
-    """Variances that were extrapolated, as the M-step allows them; where columns share one, it is one to the bit."""
-    allowed = jnp.maximum(log_variance, np.log(reals.SMALLEST_VARIANCE))
+    """Hold extrapolated variances as the M-step allows them; where columns share one, it is one to the bit."""
+    allowed = jnp.maximum(log_variance, np.log(tuning.LEAST_VARIANCE_SHARE))
     return jnp.full_like(allowed, allowed.mean()) if columns.shared_noise else allowed
 
 
 def transformed(params: Params, matrix: Float[Array, "latents latents"], shift: Float[Array, " latents"]) -> Params:
-    """The same model for latents x = shift + x' @ matrix, as a model of x'."""
+    """Rewrite a model of x = shift + x' @ matrix as the same model of x'."""
     return Params(
         params.weights @ matrix.T,
         params.bias + params.weights @ shift,
@@ -290,7 +290,7 @@ def _by_place(columns: Columns, parts: list[Array]) -> Array:
 
 
 def expected(columns: Columns, params: Params, latents: Float[Array, "*rows latents"]) -> Float[Array, "*rows outputs"]:
-    """Mean of each column given the latents: P(t = 1), a mean, and for a categorical column P(class), all K of them."""
+    """Compute each column's mean given the latents: P(t = 1), a mean, and of a categorical column all K of P(class)."""
     (w, b), real, *several = _parts(columns, params)
     p = (1 + jnp.tanh((latents @ w.T + b) / 2)) / 2
     if columns.binary is None:
@@ -304,7 +304,7 @@ def _class_probabilities(eta: Float[Array, "*rows logits"]) -> Float[Array, "*ro
 
 
 def best_guess(columns: Columns, means: Float[Array, "rows outputs"]) -> Float[Array, "rows columns"]:
-    """One number a column from `expected`: for a categorical column the code of its most probable class."""
+    """Take one number a column from `expected`: for a categorical column the code of its most probable class."""
     if not columns.categorical:
         return means
     sizes = dict(zip(columns.categorical, columns.n_classes))
@@ -320,7 +320,7 @@ def best_guess(columns: Columns, means: Float[Array, "rows outputs"]) -> Float[A
 def draw(
     columns: Columns, params: Params, latents: Float[Array, " latents"], key: Key[Array, ""]
 ) -> Float[Array, " columns"]:
-    """One row of the table, given its latents."""
+    """Draw one row of the table, given its latents."""
     (w, b), real, *several = _parts(columns, params)
     for_bits, for_reals, *keys = jax.random.split(key, 2 + len(several))
     bit = jax.random.bernoulli(for_bits, jax.nn.sigmoid(w @ latents + b)).astype(params.bias.dtype)

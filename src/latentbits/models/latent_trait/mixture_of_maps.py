@@ -1,6 +1,6 @@
 """Several maps at once: a mixture of latent trait models, the hierarchy that the paper's conclusion asks for.
 
-    p(t) = sum_m share_m p(t | map m),    p(t | map m) as in (1) and (2), with weights and biases of its own
+    p(t) = sum_m share_m p(t | map m),    p(t | map m) as in (1) and (2), with own weights and biases
 
 A row belongs to map m with the responsibility r_m = share_m p(t | m) / p(t).  EM: given the parameters, the expected
 complete log-likelihood is the sum over maps of that of one map, every row weighted by r_m; so each map's M-step is
@@ -8,14 +8,13 @@ that of `kinds.maximise` with weights r_m, and share_m is the mean of r_m.  With
 p(t | m) the same is true of sum_m share_m P~(t | m), which is a bound on p(t): "variational" learns by it.  (Bishop &
 Tipping 1998 do so with principal components.)
 
-Parameter expansion goes map by map, as every map has latents with a prior of their own.  Rows keep a posterior for each
-map.  What one map computes is as in `model.py`; here it is done for each, and put together.
+Parameter expansion goes map by map, as the latents of every map have their own prior.  Rows keep a posterior for each
+map.  Each computes as in `model.py`, and the results are put together here (`map_params.py`, `maps_beginning.py`,
+`maps_use.py`).
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -23,59 +22,53 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float
 
-from latentbits.core import anderson, nodes
+from latentbits.core import nodes
+from latentbits.core.adam import Number
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
+from latentbits.core.model import Iterate, Measure, Model, Progress, Stage, Transform
 from latentbits.core.products import sum_over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, steep, variational
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Rows
-from latentbits.models.latent_trait.model import (
-    MEMORY,
-    PATIENCE,
-    Count,
+from latentbits.models.latent_trait import beginning, kinds, maps_use, quadrature, tuning, variational
+from latentbits.models.latent_trait.acceleration import (
     Move,
-    Number,
     State,
-    Structure,
+    accelerated,
     back,
-    count_for,
+    begin,
     expansion,
+    left_of,
+    no_move,
+    slope_along,
+    with_left,
+)
+from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
+from latentbits.models.latent_trait.map_params import (
+    Params,
+    each_map,
+    responsibilities,
+    rows_of,
+    turned,
+    unchecked,
+)
+from latentbits.models.latent_trait.maps_beginning import init_params
+from latentbits.models.latent_trait.model import objective
+from latentbits.models.latent_trait.structure import (
+    Count,
+    Structure,
+    count_for,
     floats_of_bound,
     floats_of_nodes,
     floats_of_use,
-    left_of,
-    no_move,
     nodes_by,
-    objective,
-    slope_along,
-    steps_of,
-    with_left,
     with_settings,
 )
 
-__all__ = ["METHODS", "Params", "Posterior", "Stats", "model", "one_map"]
+__all__ = ["METHODS", "Stats", "model"]
 
 METHODS = ("auto", "variational", "quadrature")
-NEAR = 1e-4  # nats a row that are left where starts are told apart
-ROUNDS = 20  # of k-means on the sample of rows that a start is made from
-SMALLEST_SHARE = 1e-10  # of a map that no row is on any more
-
-
-class Params(eqx.Module):
-    """As `kinds.Params`, with a map in front; and the logs of the maps' shares of the rows."""
-
-    log_share: Float[Array, " maps"]
-    weights: Float[Array, "maps outputs latents"]
-    bias: Float[Array, "maps outputs"]
-    log_variance: Float[Array, "maps reals"]
-    centre: Float[Array, " reals"]
-    scale: Float[Array, " reals"]
 
 
 class Stats(eqx.Module):
@@ -87,159 +80,8 @@ class Stats(eqx.Module):
     of_maps: kinds.Stats  # each of its arrays with a map in front
 
 
-class Posterior(eqx.Module):
-    """Which map each row is on, and where on it.
-
-    Attributes
-    ----------
-    mean, covariance, mode, mode_covariance
-        On the row's most probable map, as of a single one.
-    map
-        Its number, from 0.
-    responsibilities
-        P(map | row).
-    means
-        Posterior means on all maps.
-    """
-
-    mean: Float[Array, "rows latents"]
-    covariance: Float[Array, "rows latents latents"]
-    mode: Float[Array, "rows latents"]
-    mode_covariance: Float[Array, "rows latents latents"]
-    map: Int[Array, " rows"]
-    responsibilities: Float[Array, "rows maps"]
-    means: Float[Array, "rows maps latents"]
-
-
-# ---------------------------------------------------------------- maps, one by one and together
-
-
-def one_map(params: Any, number: Any) -> kinds.Params:
-    """The parameters of one map."""
-    own = (params.weights[number], params.bias[number], params.log_variance[number])
-    return _unchecked(kinds.Params, *own, params.centre, params.scale)
-
-
-def _unchecked(record: type, *values: Any) -> Any:
-    """A record of any arrays: of NumPy, or with a map in front."""
-    made: Any = object.__new__(record)
-    for field, value in zip(dataclasses.fields(record), values, strict=True):
-        object.__setattr__(made, field.name, value)
-    return made
-
-
-def _each(function: Callable[..., Any], params: Params, *more: Any) -> Any:
-    """A function of each map, and of what each map has in `more`; answers have a map in front.
-
-    One after the other, so that what is compiled is one map, and sums over rows are those of one map, to the bit.
-    """
-
-    def one(given: tuple[Any, ...]) -> Any:
-        weights, bias, log_variance, *rest = given
-        return function(kinds.Params(weights, bias, log_variance, params.centre, params.scale), *rest)
-
-    return jax.lax.map(one, (params.weights, params.bias, params.log_variance, *more))
-
-
-def _rows_of(columns: Columns, params: Params, batch: Batch) -> Rows:
-    return kinds.rows_of(columns, one_map(params, 0), batch)
-
-
-def _turned(posteriors: Any) -> Any:
-    """Maps in front of rows, or rows in front of maps: a state of rows begins with these."""
-    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), posteriors)
-
-
-def _responsibilities(
-    log_share: Float[Array, " maps"], of_maps: Float[Array, "maps rows"]
-) -> tuple[Float[Array, "maps rows"], Float[Array, " rows"]]:
-    """P(map | row), and log p(row)."""
-    joint = log_share[:, None] + of_maps
-    top = jnp.max(joint, 0)
-    scaled = jnp.exp(joint - top)
-    total = jnp.sum(scaled, 0)
-    return scaled / total, top + jnp.log(total)
-
-
 def _no_moves(structure: Structure, n_maps: int) -> Move:
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (n_maps, *x.shape)), no_move(structure.q))
-
-
-# ---------------------------------------------------------------- where learning begins
-
-
-def _init(structure: Structure, n_maps: Count, key: Key[Array, ""], summary: Summary) -> Params:
-    """Groups of the sampled rows by k-means, and in each of them a map as it begins alone."""
-    columns, n = structure.columns, n_maps.n
-    for_groups, for_maps = jax.random.split(key)
-    group = _groups(columns, n, for_groups, summary)
-    found = [
-        beginning.init_params(structure.q, columns, False, own, _within(columns, own, group == number, summary))
-        for number, own in enumerate(jax.random.split(for_maps, n))
-    ]
-    real = np.asarray(columns.continuous, int)
-    variance = jnp.where(summary.variance[real] > 0, summary.variance[real], 1.0)
-    variance = jnp.full_like(variance, variance.mean()) if columns.shared_noise else variance
-    centre, scale = summary.mean[real], jnp.sqrt(variance)
-    first, last = columns.starts(len(found[0].bias))[:2]
-    weights, biases, noise = [], [], []
-    for one in found:  # in the common units
-        longer = one.scale / scale
-        weights.append(one.weights.at[first:last].multiply(longer[:, None]))
-        biases.append(one.bias.at[first:last].set((one.centre - centre) / scale))
-        noise.append(one.log_variance + 2 * jnp.log(longer))
-    count = jnp.stack([jnp.sum(group == number) for number in range(n)]) + 1.0
-    log_share = jnp.log(count / count.sum())
-    return Params(log_share, jnp.stack(weights), jnp.stack(biases), jnp.stack(noise), centre, scale)
-
-
-def _groups(columns: Columns, n_maps: int, key: Key[Array, ""], summary: Summary) -> Int[Array, " sampled"]:
-    """Which group each sampled row is in: k-means from rows that are far from each other (k-means++)."""
-    units = jnp.ones_like(summary.mean)
-    real = np.asarray(columns.continuous, int)
-    units = units.at[real].set(1 / jnp.sqrt(jnp.maximum(summary.variance[real], 1e-12)))
-    table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) * units, 0)
-
-    def distances(centres: Float[Array, "groups columns"]) -> Float[Array, "sampled groups"]:
-        return jnp.sum(centres**2, 1) - 2 * table @ centres.T + jnp.sum(table**2, 1, keepdims=True)
-
-    keys = jax.random.split(key, n_maps)
-    centres = table[jax.random.randint(keys[0], (1,), 0, len(table))]
-    for own in keys[1:]:
-        far = jnp.maximum(distances(centres).min(1), 0) + 1e-12
-        centres = jnp.concatenate([centres, table[jax.random.categorical(own, jnp.log(far))][None]])
-
-    def body(_: Any, centres: Float[Array, "groups columns"]) -> Float[Array, "groups columns"]:
-        chosen = jax.nn.one_hot(jnp.argmin(distances(centres), 1), n_maps, dtype=table.dtype)
-        count = chosen.sum(0)[:, None]
-        return jnp.where(count > 0, chosen.T @ table / jnp.maximum(count, 1), centres)
-
-    return jnp.argmin(distances(jax.lax.fori_loop(0, ROUNDS, body, centres)), 1)
-
-
-def _within(columns: Columns, key: Key[Array, ""], member: Bool[Array, " sampled"], summary: Summary) -> Summary:
-    """The summary of a group of rows: as many as were sampled, drawn from it with repetition."""
-    there = summary.sample_observed * member[:, None].astype(summary.sample.dtype)
-    count = there.sum(0)
-    # as if one more row had been seen, with the means of all: a group may be small
-    mean = ((summary.sample * there).sum(0) + summary.mean) / (count + 1)
-    spread = (jnp.square(summary.sample - mean) * there).sum(0) + summary.variance
-    variance = spread / (count + 1)
-    if columns.binary is None or columns.binary:
-        at = np.arange(len(mean)) if columns.binary is None else np.asarray(columns.binary, int)
-        variance = variance.at[at].set((mean * (1 - mean))[at])
-    n = len(member)
-    drawn = jax.random.categorical(key, jnp.where(member, 0.0, -jnp.inf), shape=(n,))
-    drawn = jnp.where(member.any(), drawn, jnp.arange(n))
-    share = (member.sum() + 1) / (n + 1)
-    return Summary(
-        summary.n_rows * share,
-        mean,
-        variance,
-        summary.observed * share,
-        summary.sample[drawn],
-        summary.sample_observed[drawn],
-    )
 
 
 # ---------------------------------------------------------------- learning
@@ -248,11 +90,7 @@ def _within(columns: Columns, key: Key[Array, ""], member: Bool[Array, " sampled
 def _start(
     structure: Structure, n_maps: Count, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params
 ) -> State:
-    """As of a single map; `exact` is a number."""
-    flat, _ = ravel_pytree(params)
-    longest, noise, caution = steps_of(structure, float(params.bias.shape[1]) if seen is None else seen, exact)
-    begin = anderson.start(flat, 2, MEMORY)
-    return State(begin, _no_moves(structure, n_maps.n), longest, noise, caution)
+    return begin(structure, params, _no_moves(structure, n_maps.n), seen, exact)
 
 
 def _prepare(
@@ -263,16 +101,16 @@ def _prepare(
 
 def _start_variational(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
     columns = structure.columns
-    rows = _rows_of(columns, params, batch)
+    rows = rows_of(columns, params, batch)
     start = lambda one, move: back(move, variational.converge(columns, one, rows))  # noqa: E731
-    return _turned(_each(start, params, shared))
+    return turned(each_map(start, params, shared))
 
 
 def _start_quadrature(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
     columns = structure.columns
-    rows = _rows_of(columns, params, batch)
+    rows = rows_of(columns, params, batch)
     start = lambda one, move: back(move, quadrature.start(columns, one, rows))  # noqa: E731
-    return _turned(_each(start, params, shared))
+    return turned(each_map(start, params, shared))
 
 
 def _summed(
@@ -286,7 +124,7 @@ def _e_step_variational(
     structure: Structure, rounds: Count, params: Params, shared: Move, batch: Batch, row_state: Gaussian
 ) -> tuple[Stats, Gaussian]:
     columns = structure.columns
-    rows = _rows_of(columns, params, batch)
+    rows = rows_of(columns, params, batch)
 
     def improved(one: kinds.Params, move: Move, state: Gaussian) -> Any:
         return variational.improve(columns, one, rows, state.moved(move.matrix, move.shift), rounds.n)
@@ -295,17 +133,18 @@ def _e_step_variational(
         posterior, bound, contact = found
         return variational.stats_of(columns, one, rows, posterior, bound, contact, weight)
 
-    found = _each(improved, params, shared, _turned(row_state))
-    share, value = _responsibilities(params.log_share, found[1])
-    of_maps = _each(stats, params, found, share * batch.weight)
-    return _summed(batch, share, value, of_maps), _turned(found[0])
+    # all maps first: what a row weighs in one depends on the others
+    found = each_map(improved, params, shared, turned(row_state))
+    share, value = responsibilities(params.log_share, found[1])
+    of_maps = each_map(stats, params, found, share * batch.weight)
+    return _summed(batch, share, value, of_maps), turned(found[0])
 
 
 def _e_step_quadrature(
     structure: Structure, n_nodes: Count | None, params: Params, shared: Move, batch: Batch, row_state: Gaussian
 ) -> tuple[Stats, Gaussian]:
     columns = structure.columns
-    rows = _rows_of(columns, params, batch)
+    rows = rows_of(columns, params, batch)
     rule = quadrature.learning_rule(structure.q, nodes_by(structure, n_nodes, batch.values.shape[1]))
 
     def integrated(one: kinds.Params, move: Move, state: Gaussian) -> Any:
@@ -315,10 +154,11 @@ def _e_step_quadrature(
     def stats(one: kinds.Params, integral: quadrature.Integral, weight: Float[Array, " rows"]) -> Any:
         return quadrature.stats_of(columns, one, rows, integral, weight), quadrature.mean_of(integral)
 
-    scale, integrals = _each(integrated, params, shared, _turned(row_state))
-    share, value = _responsibilities(params.log_share, integrals.log_likelihood)
-    of_maps, mean = _each(stats, params, integrals, share * batch.weight)
-    return _summed(batch, share, value, of_maps), _unchecked(Gaussian, *_turned((mean, scale)))
+    # all maps first: what a row weighs in one depends on the others
+    scale, integrals = each_map(integrated, params, shared, turned(row_state))
+    share, value = responsibilities(params.log_share, integrals.log_likelihood)
+    of_maps, mean = each_map(stats, params, integrals, share * batch.weight)
+    return _summed(batch, share, value, of_maps), unchecked(Gaussian, *turned((mean, scale)))
 
 
 def _update(
@@ -333,8 +173,8 @@ def _update(
     columns = structure.columns
     penalty = 0.0 if precision is None else precision
     maximise = lambda one, part: kinds.maximise(columns, one, part, penalty, False, state.longest)  # noqa: E731
-    share = jnp.maximum(stats.members / stats.members.sum(), SMALLEST_SHARE)
-    plain = _joined(jnp.log(share / share.sum()), _each(maximise, params, stats.of_maps), params)
+    share = jnp.maximum(stats.members / stats.members.sum(), tuning.LEAST_SHARE_OF_ROWS)
+    plain = _joined(jnp.log(share / share.sum()), each_map(maximise, params, stats.of_maps), params)
     if not structure.accelerate:
         return state, plain
     none = _no_moves(structure, len(params.log_share))
@@ -352,8 +192,8 @@ def _joined(log_share: Float[Array, " maps"], of_maps: kinds.Params, params: Par
 
 
 def _never_empty(of_maps: kinds.Stats) -> kinds.Stats:
-    """Statistics whose means over the rows of a map are numbers, also of a map that no row is on."""
-    return eqx.tree_at(lambda s: s.n_rows, of_maps, jnp.maximum(of_maps.n_rows, SMALLEST_SHARE))
+    """Keep means over the rows of a map numbers, also of a map that no row is on."""
+    return eqx.tree_at(lambda s: s.n_rows, of_maps, jnp.maximum(of_maps.n_rows, tuning.LEAST_SHARE_OF_ROWS))
 
 
 def _accelerated(
@@ -366,131 +206,21 @@ def _accelerated(
     none: Move,
     n_rows: Float[Array, ""],
 ) -> tuple[State, Params]:
-    """Expansion of every map, then extrapolation of all; both can be taken back."""
-    flat, restore = ravel_pytree(params)
-    of_maps = _each(lambda one, move: kinds.transformed(one, move.inverse, move.shift), plain, moves)
+    """Expand every map, then extrapolate all; shares and variances stay such as the M-step allows."""
+    of_maps = each_map(lambda one, move: kinds.transformed(one, move.inverse, move.shift), plain, moves)
     bold = _joined(plain.log_share, of_maps, params)
-    images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])
-    memory, far, kept = anderson.advance(state.anderson, flat, value, images, state.noise * n_rows)
-    moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), moves, none)
-    ahead = restore(far)
+    state, ahead = accelerated(state, params, value, plain, bold, moves, none, state.noise * n_rows)
     allowed = jax.vmap(lambda noise: kinds.allowed_noise(columns, noise))(ahead.log_variance)
-    log_share = jnp.maximum(jax.nn.log_softmax(ahead.log_share), np.log(SMALLEST_SHARE))
-    ahead = eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, (jax.nn.log_softmax(log_share), allowed))
-    return State(memory, moved, state.longest, state.noise, state.caution), ahead
-
-
-# ---------------------------------------------------------------- use
-
-
-def _answers(structure: Structure, params: Params, batch: Batch, filled: bool = False) -> steep.Answers:
-    """What each map tells of the rows, each answer with a map in front."""
-    columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
-    return _each(lambda one: steep.answers(columns, one, rows, batch, filled), params)
-
-
-def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> LogLikelihood:
-    of_maps = _answers(structure, params, batch)
-    share, value = _responsibilities(params.log_share, of_maps.log_likelihood)
-    return LogLikelihood(value, jnp.sum(share * of_maps.error, 0), jnp.zeros((), value.dtype))  # may have one sign
-
-
-def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Posterior:
-    columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
-    of_maps = _answers(structure, params, batch)
-
-    def peak(one: kinds.Params, mean: Float[Array, "rows latents"]) -> tuple[Array, Array]:
-        found = quadrature.mode(columns, one, rows, mean)
-        return found.mean, found.covariance
-
-    share, _ = _responsibilities(params.log_share, of_maps.log_likelihood)
-    return _of_best(share, [of_maps.mean, of_maps.covariance, *_each(peak, params, of_maps.mean)])
-
-
-def _of_best(share: Float[Array, "maps rows"], places: list[Array]) -> Posterior:
-    """The places of rows on the maps that they most probably are on: means, modes and their covariances."""
-    best = jnp.argmax(share, 0)
-    mean, covariance, mode, around = (place[best, jnp.arange(len(best))] for place in places)
-    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(places[0], 0, 1))
-
-
-def _decode(structure: Structure, params: Params, latents: Float[Array, "rows numbered"]) -> Array:
-    """Means of the columns at places of maps; the first entry of `latents` is the number of the map."""
-
-    def one(given: Float[Array, " numbered"]) -> Float[Array, " outputs"]:
-        return kinds.expected(structure.columns, one_map(params, given[0].astype(int)), given[1:])
-
-    return jax.vmap(one)(latents)
-
-
-def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
-    of_maps = _answers(structure, params, batch, filled=True)
-    share, _ = _responsibilities(params.log_share, of_maps.log_likelihood)
-    return kinds.best_guess(structure.columns, jnp.einsum("mn,mno->no", share, of_maps.expected))
-
-
-def with_grids(record: Model, grids: tuple[grid.Grid, ...]) -> Model:
-    """The record of maps of bits whose rows are looked at by nodes that stand for all of them, a grid for each map."""
-    return record._replace(
-        log_likelihood=Partial(_log_likelihood_on_grids, grids),
-        infer=Partial(_infer_on_grids, grids),
-        complete=Partial(_complete_on_grids, grids),
-    )
-
-
-def _on_grids(grids: tuple[grid.Grid, ...], params: Params, batch: Batch) -> tuple[list[Any], Array, Array]:
-    """The integrals of the maps, the share of each in the rows, and log p of these."""
-    given = [(g, w, b, batch.values, batch.mask) for g, w, b in zip(grids, params.weights, params.bias)]
-    found = [grid.integrate(*of_map) for of_map in given]
-    share, value = _responsibilities(params.log_share, jnp.stack([one.log_likelihood for one in found]))
-    return list(zip(given, found)), share, value
-
-
-def _log_likelihood_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch) -> LogLikelihood:
-    of_maps, share, value = _on_grids(grids, params, batch)
-    error = jnp.stack([found.error for _, found in of_maps])
-    return LogLikelihood(value, jnp.sum(share * error, 0), jnp.zeros((), value.dtype))
-
-
-def _infer_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch) -> Posterior:
-    of_maps, share, _ = _on_grids(grids, params, batch)
-    rows = _rows_of(ALL_BITS, params, batch)
-    parts = []
-    for number, (given, found) in enumerate(of_maps):
-        peak = quadrature.mode(ALL_BITS, one_map(params, number), rows, found.mean)
-        parts.append((found.mean, grid.covariance(found, *given), peak.mean, peak.covariance))
-    return _of_best(share, [jnp.stack(part) for part in zip(*parts)])
-
-
-def _complete_on_grids(
-    grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch
-) -> Float[Array, "rows columns"]:
-    of_maps, share, _ = _on_grids(grids, params, batch)
-    return jnp.einsum("mn,mnd->nd", share, jnp.stack([found.expected for _, found in of_maps]))
-
-
-def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:
-    def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
-        which, latent, rest = jax.random.split(key, 3)
-        own = one_map(params, jax.random.categorical(which, params.log_share))
-        return kinds.draw(structure.columns, own, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest)
-
-    return jax.vmap(one)(keys)
+    log_share = jnp.maximum(jax.nn.log_softmax(ahead.log_share), np.log(tuning.LEAST_SHARE_OF_ROWS))
+    shares_and_noise = jax.nn.log_softmax(log_share), allowed
+    return state, eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, shares_and_noise)
 
 
 # ---------------------------------------------------------------- the record
 
 
-def _floats_of_use(structure: Structure, n_maps: Count, n: int) -> int:
-    return n_maps.n * floats_of_use(structure, n)
-
-
-def _floats_of_bound(structure: Structure, n_maps: Count, n: int) -> int:
-    return n_maps.n * floats_of_bound(structure, n)
-
-
-def _floats_of_nodes(structure: Structure, n_nodes: Count | None, n_maps: Count, n: int) -> int:
-    return n_maps.n * floats_of_nodes(structure, n_nodes, n)
+def _floats(n_maps: Count, of_one: Any, n: int) -> int:
+    return n_maps.n * of_one(n)
 
 
 @cache
@@ -505,7 +235,7 @@ def model(
     seen: int | None = None,
     n_rounds: int = 1,
 ) -> Model:
-    """A mixture of latent trait maps.
+    """Make the record of a mixture of latent trait maps.
 
     Parameters
     ----------
@@ -514,7 +244,7 @@ def model(
     n_components
         Latent dimensions of each, up to three.
     method, columns, weight_prior, n_nodes, accelerate, seen, n_rounds
-        As of `latent_trait.model.model`; there is no sampling.
+        The same as those of `latent_trait.model.model`; there is no sampling.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS} for several maps, got {method!r}")
@@ -525,21 +255,21 @@ def model(
     count, maps = count_for(structure, n_nodes, seen), Count(n_maps)
     few = None if seen is None else float(seen)
     start, start_exact = (with_settings(_start, structure, maps, few, exact) for exact in (False, True))
-    patience = PATIENCE if accelerate else 1
+    patience = tuning.PATIENCE_PASSES if accelerate else 1
     stages = _stages(structure, maps, method, count, Count(n_rounds), patience, start_exact)
     return Model(
         name="mixture of latent trait maps",
-        init=with_settings(_init, structure, maps),
+        init=with_settings(init_params, structure, maps),
         prepare=with_settings(_prepare, structure, maps),
         e_step=with_settings(_e_step_quadrature, structure, count),
         update=with_settings(_update, structure, precision),
         objective=with_settings(objective, precision),
-        log_likelihood=with_settings(_log_likelihood, structure),
-        infer=with_settings(_infer, structure),
-        decode=with_settings(_decode, structure),
-        complete=with_settings(_complete, structure),
-        sample=with_settings(_sample, structure),
-        row_floats=with_settings(_floats_of_use, structure, maps),
+        log_likelihood=with_settings(maps_use.log_likelihood, structure),
+        infer=with_settings(maps_use.infer, structure),
+        decode=with_settings(maps_use.decode, structure),
+        complete=with_settings(maps_use.complete, structure),
+        sample=with_settings(maps_use.sample, structure),
+        row_floats=with_settings(_floats, maps, with_settings(floats_of_use, structure)),
         start=start,
         left=left_of if accelerate and columns == ALL_BITS else None,
         start_rows=with_settings(_start_quadrature, structure),
@@ -557,8 +287,8 @@ def _stages(
     patience: int,
     start_exact: Any,
 ) -> tuple[Stage, ...]:
-    """Starts go a part of the way, by the bound where that is near enough, and the best goes on alone."""
-    floats = with_settings(_floats_of_nodes, structure, n_nodes, maps)
+    """Take starts a part of the way, by the bound where that is near enough; the best goes on alone."""
+    floats = with_settings(_floats, maps, with_settings(floats_of_nodes, structure, n_nodes))
     by_bound: dict[str, Any] = {
         "measure": Measure.BOUND,
         "e_step": with_settings(_e_step_variational, structure, rounds),
@@ -567,14 +297,19 @@ def _stages(
     }
     by_nodes: dict[str, Any] = {"row_floats": floats, "patience": patience}
     if method == "auto":
+        # rows start, and are cut, as in the last stage, so that both have the same programs but for the E-step
         same = {"start_rows": with_settings(_start_quadrature, structure), "row_floats": floats}
         return (
-            Iterate("variational EM of starts", tol=NEAR, **by_bound, **same),
+            Iterate("variational EM of starts", tol=tuning.NEAR_NATS_PER_ROW, **by_bound, **same),
             Transform("waking idle columns", beginning.awake),
             Iterate("quadrature EM", **by_nodes),
         )
     if method == "variational":
-        floats_by_bound = with_settings(_floats_of_bound, structure, maps)
+        floats_by_bound = with_settings(_floats, maps, with_settings(floats_of_bound, structure))
         by_bound |= {"start_rows": with_settings(_start_variational, structure), "row_floats": floats_by_bound}
-        return Iterate("variational EM of starts", tol=NEAR, **by_bound), Iterate("variational EM", **by_bound)
-    return Iterate("quadrature EM of starts", tol=NEAR, **by_nodes), Iterate("quadrature EM", **by_nodes)
+        return Iterate("variational EM of starts", tol=tuning.NEAR_NATS_PER_ROW, **by_bound), Iterate(
+            "variational EM", **by_bound
+        )
+    return Iterate("quadrature EM of starts", tol=tuning.NEAR_NATS_PER_ROW, **by_nodes), Iterate(
+        "quadrature EM", **by_nodes
+    )

@@ -24,33 +24,22 @@ from latentbits.core.nodes import (
 )
 from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import kinds
+from latentbits.models.latent_trait import kinds, tuning
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
-__all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "checked", "covariance_of", "integrate",
+__all__ = ["Integral", "accurately_placed", "bend_of", "checked", "covariance_of", "integrate",
            "learning_rule", "mean_of", "mode", "nodes_at_first", "nodes_for", "placed", "start",
            "stats_of"]  # fmt: skip
 
-FIRST_NET, LAST_NET = 7, 10  # powers of two: to get near a maximum, and to be there
-# the largest bend for which so many nodes a dimension are enough
-NEEDED_ONE = ((0.65, 5), (0.7, 7), (0.8, 9), (1.2, 15), (1.4, 21), (1.8, 31), (2.6, 61), (6.0, 121), (12.0, 241))
-NEEDED_TWO = ((0.6, 5), (0.9, 7), (1.2, 11), (1.5, 15), (1.8, 21), (2.6, 31))
-NEEDED_THREE = ((0.45, 3), (1.2, 5), (1.6, 7), (2.2, 11))
-MOST_NODES = {1: 481, 2: 41, 3: 15, 4: 13}  # a dimension, and from four on as a power of two in all
-# latents up to which so many points of a net find a posterior's mean; off in many dimensions by a little in each, it
-# would leave the weights of the points that go there to a few of them
-NEAR_ENOUGH = ((6, 32), (8, 128), (math.inf, 512))
-ROUNDING = 4  # last digits by which a density may fall in a step, as near its maximum it cannot be told any better
-
 
 def learning_rule(q: int, n_nodes: int) -> Rule:
-    """Nodes to learn with: so many a dimension, above three dimensions two to that power in all."""
+    """Make nodes to learn with: `n_nodes` a dimension, above three dimensions two to that power in all."""
     return quasi_monte_carlo(2**n_nodes, q) if q > MOST_GRID else product_rule(n_nodes, q)
 
 
 def nodes_at_first(q: int, seen: int) -> int:
-    """Nodes to learn with while slopes are not known, for rows with so many observed columns.
+    """Choose nodes to learn with while slopes are not known, by the number of observed columns in a row.
 
     The fewer they are, the wider and the less Gaussian are the posteriors.
     """
@@ -60,31 +49,32 @@ def nodes_at_first(q: int, seen: int) -> int:
         return 11 if seen < 15 else 7 if seen < MANY_COLUMNS else 5
     if q == 3:
         return 7 if seen < 15 else 5 if seen < MANY_COLUMNS else 3
-    return FIRST_NET
+    return tuning.FIRST_NET_LOG2_POINTS
 
 
 def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
-    """Nodes with which the likelihood of all rows is known to a tenth of a nat or so, and its maximum to far less.
+    """Choose nodes with which the likelihood of all rows is known to a tenth of a nat or so, its maximum to far less.
 
     Measured against dense rules, of tables with 4 to 50 columns and slopes of 0.7 to 6: errors go by the `bend`, and
-    Gauss-Hermite nodes are needed in proportion to its square, since they come closer as 1 / sqrt(n).  Of a net, whose
+    Gauss-Hermite nodes are needed in proportion to its square, since they come closer as 1 / sqrt(n).  For a net, whose
     errors average out over rows (`nodes.for_net`), and in three dimensions, where nodes are dear, what matters is the
     maximum: five nodes a dimension put it wrong by a thousandth of a nat where the likelihood is wrong by a tenth.
     """
     bend *= 1 + 0.15 * max(0.0, math.log10(max(n_rows, 1) / 1000))
     if q > MOST_GRID:
-        net = LAST_NET + (q > 5) + (bend > 2) + (bend > 3)
-        return min(net, MOST_NODES[4])
-    table = {1: NEEDED_ONE, 2: NEEDED_TWO, 3: NEEDED_THREE}[q]
-    return next((n for most, n in table if bend <= most), MOST_NODES[q])
+        net = tuning.LAST_NET_LOG2_POINTS + (q > 5) + (bend > 2) + (bend > 3)
+        return min(net, tuning.MOST_NODES_PER_DIMENSION[4])
+    enough = (n for most, n in tuning.NODES_PER_DIMENSION_BY_BEND[q] if bend <= most)
+    return next(enough, tuning.MOST_NODES_PER_DIMENSION[q])
 
 
 def bend_of(columns: Columns, params: Params, seen: int) -> float:
-    """How far a row's posterior is from a Gaussian: the largest slope of a column, in units of the posterior's width.
+    """Measure how far a row's posterior is from a Gaussian: a column's largest slope, in posterior widths.
 
-    Of a row in which `seen` columns are observed, any of them, that column among them.  Curvatures are those that are
+    The row has `seen` observed columns, any of them, that column among them.  Curvatures are those that are
     typical under the prior.  NumPy, on the host: it chooses shapes.
     """
+    # curvature of each column under the prior
     w, b = np.asarray(params.weights, np.float64), np.asarray(params.bias, np.float64)
     d, q = w.shape
     first, *ends = columns.starts(d)
@@ -94,6 +84,7 @@ def bend_of(columns: Columns, params: Params, seen: int) -> float:
     curvature = shrink * (1 - np.tanh(shrink * b / 2) ** 2) / 4
     curvature[~bent] = np.exp(-np.asarray(params.log_variance, np.float64))
     each = curvature[:, None, None] * w[:, :, None] * w[:, None]
+    # posterior widths along the slopes, by the observed share of the columns
     share = min(1.0, max(seen - 1, 0) / max(d - 1, 1))
     precision = np.eye(q) + share * each.sum(0) + (1 - share) * each
     width = np.sqrt(np.maximum(np.einsum("di,dij,dj->d", w, np.linalg.inv(precision), w), 0))
@@ -110,7 +101,7 @@ class Integral(NamedTuple):
 
 
 def integrate(columns: Columns, params: Params, rows: Rows, at: Gaussian, rule: Rule) -> Integral:
-    """log p(t) of eq. 1, and the posterior as weights on points, by a rule adapted to `at`."""
+    """Compute log p(t) of eq. 1, and the posterior as weights on points, by a rule adapted to `at`."""
     points = points_of(at, rule)
     log_density, probabilities = kinds.density(columns, params, rows, points)
     log_likelihood, share = weigh(log_density, points, at, rule)
@@ -118,7 +109,7 @@ def integrate(columns: Columns, params: Params, rows: Rows, at: Gaussian, rule: 
 
 
 def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussian:
-    """Where a rule goes: around the mean of `at`, as wide as the typical curvature there says.
+    """Place a rule around the mean of `at`, as wide as the typical curvature there says.
 
     Not as wide as the covariance over former nodes: that collapses once a single node has all the weight.
     """
@@ -133,7 +124,7 @@ def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussi
 
 
 def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -> Gaussian:
-    """Where a rule goes that has no former posterior to go by; `far` for nodes that end somewhere."""
+    """Place a rule that has no former posterior to go by; `far` for nodes that end somewhere."""
     at = _approached(columns, params, rows, 3)[0]
     return recentred(lambda points: kinds.density(columns, params, rows, points)[0], at) if far else at
 
@@ -141,7 +132,7 @@ def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -
 def checked(
     columns: Columns, params: Params, rows: Rows, at: Gaussian, fine: Rule, coarse: Rule
 ) -> tuple[Integral, Float[Array, " rows"]]:
-    """The answers of a fine rule, and the error of its log p(t), by a coarse one.
+    """Give the answers of a fine rule, and the error of its log p(t), by a coarse one.
 
     The nodes of both are gone through at once, so that the density is compiled once.
     """
@@ -155,12 +146,12 @@ def checked(
 
 
 def mean_of(integral: Integral) -> Float[Array, "rows latents"]:
-    """Posterior mean."""
+    """Compute the posterior mean."""
     return jnp.einsum("nk,nkj->nj", integral.share, integral.points)
 
 
 def start(columns: Columns, params: Params, rows: Rows) -> Gaussian:
-    """The posterior of a row that has no former one: the variational one, its mean corrected by small rules."""
+    """Start a row that has no former posterior at the variational one, its mean corrected by small rules."""
     at, mean = _approached(columns, params, rows, 2)
     return Gaussian(mean, at.scale)
 
@@ -168,12 +159,12 @@ def start(columns: Columns, params: Params, rows: Rows) -> Gaussian:
 def _approached(
     columns: Columns, params: Params, rows: Rows, n_rounds: int
 ) -> tuple[Gaussian, Float[Array, "rows latents"]]:
-    """Where a small rule goes in the last of some rounds, each around the mean of the one before; and its own mean.
+    """Move a small rule for some rounds, each around the mean of the one before; give its last place and its mean.
 
     The first is around the variational mean.  A loop, which is compiled once.
     """
     q = params.weights.shape[1]
-    n_points = next(n for most, n in NEAR_ENOUGH if q <= most)
+    n_points = next(n for most, n in tuning.START_NET_POINTS_BY_DIMENSIONS if q <= most)
     small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(n_points, q)
 
     def body(_: Any, carry: tuple[Gaussian, Array]) -> tuple[Gaussian, Array]:
@@ -186,14 +177,14 @@ def _approached(
 
 
 def covariance_of(integral: Integral) -> tuple[Float[Array, "rows latents"], Float[Array, "rows latents latents"]]:
-    """Mean and covariance of the posterior over the points."""
+    """Compute mean and covariance of the posterior over the points."""
     mean = mean_of(integral)
     away = integral.points - mean[:, None]
     return mean, jnp.einsum("nk,nki,nkj->nij", integral.share, away, away)
 
 
 def stats_of(columns: Columns, params: Params, rows: Rows, integral: Integral, weight: Float[Array, " rows"]) -> Stats:
-    """Sums over rows: log-likelihood, and gradient and curvature of its expected complete form."""
+    """Sum over rows: log-likelihood, and gradient and curvature of its expected complete form."""
     q = params.weights.shape[1]
     mean, covariance = covariance_of(integral)
     second = moments(mean, covariance)
@@ -211,18 +202,19 @@ def stats_of(columns: Columns, params: Params, rows: Rows, integral: Integral, w
 
 
 def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows latents"], n_steps: int = 30) -> Gaussian:
-    """The most probable latents of each row (MAP), and the inverse curvature there, by damped Newton steps from x."""
+    """Find the most probable latents of each row (MAP), by damped Newton steps, and the inverse curvature there."""
 
     def joint(x: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
         return kinds.density(columns, params, rows, x[:, None])[0][:, 0] - 0.5 * jnp.sum(x**2, 1)
 
     def body(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # a step by the curvature at x, taken where it is uphill, else shorter the next time
         x, value, length = carry
         precision, slope = kinds.local(columns, params, rows, x)
         step = from_precision(precision, slope)[0].mean
         candidate = x + length[:, None] * step
         new = joint(candidate)
-        better = new >= value - ROUNDING * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
+        better = new >= value - tuning.MODE_ROUNDING_EPS * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
         return (
             jnp.where(better[:, None], candidate, x),
             jnp.maximum(value, new),

@@ -1,4 +1,4 @@
-"""Continuous columns: t ~ N(w.x + b, variance), each with a variance of its own or all with one (section 2).
+"""Continuous columns: t ~ N(w.x + b, variance), each with its own variance or all with one (section 2).
 
 With one variance for all, in the units of the data, the model is probabilistic principal component analysis.
 
@@ -15,10 +15,9 @@ from jaxtyping import Array, Float
 
 from latentbits.core.packed import pairs, products, unpack
 from latentbits.core.products import over_rows
+from latentbits.models.latent_trait import tuning
 
-__all__ = ["SMALLEST_VARIANCE", "Stats", "bound", "density", "local", "maximise", "stats_of"]
-
-SMALLEST_VARIANCE = 1e-4  # of the column's own: a column that the latents explain wholly would run to 0
+__all__ = ["Stats", "bound", "density", "local", "maximise", "stats_of"]
 
 
 class Stats(eqx.Module):
@@ -38,7 +37,7 @@ def bound(
     values: Float[Array, "rows columns"],
     seen: Float[Array, "rows columns"],
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"]]:
-    """log p(t | x) as a quadratic in x: precision, linear term and constant."""
+    """Take log p(t | x) as a quadratic in x: precision, linear term and constant."""
     inverse = jnp.exp(-log_variance)
     away = (values - b) * seen
     constant = -0.5 * ((away**2) @ inverse) - seen @ (0.5 * log_variance + log_scale + 0.5 * np.log(2 * np.pi))
@@ -52,7 +51,7 @@ def stats_of(
     weight: Float[Array, " rows"],
     q: int,
 ) -> Stats:
-    """From <x^ x^'> of each row, however it was found."""
+    """Sum <x^ x^'> of rows, however it was found, for the M-step."""
     _, k = pairs(q + 1)
     weighted = weight[:, None] * moments
     return Stats(
@@ -72,7 +71,7 @@ def density(
     seen: Float[Array, "rows columns"],
     points: Float[Array, "rows points latents"],
 ) -> Float[Array, "rows points"]:
-    """log p(t | x) at each row's own points."""
+    """Compute log p(t | x) at each row's own points."""
     away = (values[:, None] - points @ w.T - b) * seen[:, None]
     constant = seen @ (0.5 * log_variance + log_scale + 0.5 * np.log(2 * np.pi))
     return -0.5 * (away**2 @ jnp.exp(-log_variance)) - constant[:, None]
@@ -86,7 +85,7 @@ def local(
     seen: Float[Array, "rows columns"],
     point: Float[Array, "rows latents"],
 ) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
-    """Curvature (packed) and slope of log p(t | x) in x."""
+    """Compute curvature (packed) and slope of log p(t | x) in x."""
     inverse = jnp.exp(-log_variance)
     away = (values - point @ w.T - b) * seen
     return seen @ (products(w) * inverse[:, None]), away @ (w * inverse[:, None])
@@ -95,7 +94,7 @@ def local(
 def maximise(
     stats: Stats, precision: Float[Array, ""] | float, log_variance: Float[Array, " columns"], shared: bool = False
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"], Float[Array, " columns"]]:
-    """Regression of every column on the latents, and its residual variance, or that of all; in closed form."""
+    """Regress every column on the latents, and take its residual variance, or that of all; in closed form."""
     extended = stats.cross.shape[1]
     squares = unpack(stats.squares, extended)
     # the prior is on w; the likelihood's curvature has 1 / variance, hence its product with the variance here
@@ -107,12 +106,12 @@ def maximise(
     unseen = stats.observed == 0
     solved = jnp.where(unseen[:, None], 0, solved[..., 0])
     if shared:
-        variance = jnp.maximum(residual.sum() / _some(stats.observed.sum()), SMALLEST_VARIANCE)
+        variance = jnp.maximum(residual.sum() / _some(stats.observed.sum()), tuning.LEAST_VARIANCE_SHARE)
         return solved[:, :-1], solved[:, -1], jnp.full_like(log_variance, jnp.log(variance))
-    variance = jnp.maximum(residual / _some(stats.observed), SMALLEST_VARIANCE)
+    variance = jnp.maximum(residual / _some(stats.observed), tuning.LEAST_VARIANCE_SHARE)
     return solved[:, :-1], solved[:, -1], jnp.where(unseen, 0.0, jnp.log(variance))
 
 
 def _some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Numbers of rows to divide by: by weights they may be less than one."""
+    """Make numbers of rows fit to divide by: by weights they may be less than one."""
     return jnp.where(rows > 0, rows, 1)

@@ -20,12 +20,10 @@ from latentbits.core.batch import Batch
 from latentbits.core.packed import products
 from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import bits
+from latentbits.models.latent_trait import bits, tuning
 from latentbits.models.latent_trait.kinds import Params
 
 __all__ = ["Shared", "Stats", "e_step", "log_likelihoods", "prepare", "prior_sample", "regress"]
-
-LEAST_SQUARES_STEPS = 8  # of re-weighted least squares in an M-step; each is a Newton step
 
 
 class Shared(eqx.Module):
@@ -47,12 +45,12 @@ class Stats(eqx.Module):
 
 @cache
 def prior_sample(n_samples: int, q: int, seed: int = 0) -> np.ndarray:
-    """L draws of the latents, (L, q), the same at every pass and for every fit with this seed."""
+    """Draw L samples of the latents, (L, q), the same at every pass and for every fit with this seed."""
     return np.random.default_rng(seed).standard_normal((n_samples, q))
 
 
 def prepare(params: Params, samples: np.ndarray) -> Shared:
-    """What does not depend on the rows: L x d logarithms."""
+    """Compute what does not depend on the rows: L x d logarithms."""
     a = jnp.asarray(samples, params.bias.dtype) @ params.weights.T + params.bias
     return Shared(jax.nn.log_sigmoid(a), jax.nn.log_sigmoid(-a))
 
@@ -67,12 +65,12 @@ def _responsibilities(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows 
 
 
 def log_likelihoods(shared: Shared, batch: Batch) -> Float[Array, " rows"]:
-    """log p(t) by eq. 3."""
+    """Compute log p(t) by eq. 3."""
     return _responsibilities(shared, batch)[1]
 
 
 def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    """Responsibilities of the sample for each row, summed."""
+    """Sum the responsibilities of the sample for each row."""
     share, value = _responsibilities(shared, batch)
     share = share * batch.weight[:, None]
     members = sum_over_rows(share)
@@ -90,7 +88,7 @@ def regress(
     tied: bool,
     longest: Float[Array, ""],
 ) -> Params:
-    """Logistic regression of every bit on the sample, by iteratively re-weighted least squares from where it stands."""
+    """Regress every bit on the sample, logistically, by iteratively re-weighted least squares from where it stands."""
     extended = jnp.concatenate([jnp.asarray(samples), jnp.ones((len(samples), 1))], 1)
     second = products(extended)
 
@@ -105,4 +103,4 @@ def regress(
         w, b = bits.maximise(at.weights, at.bias, here, precision, tied, longest)
         return Params(w, b, at.log_variance, at.centre, at.scale)
 
-    return jax.lax.fori_loop(0, LEAST_SQUARES_STEPS, body, params)
+    return jax.lax.fori_loop(0, tuning.LEAST_SQUARES_STEPS, body, params)

@@ -1,4 +1,4 @@
-"""Answers about rows by as many nodes as the steepest columns ask for, of each row in units of its own posterior.
+"""Answers about rows by as many nodes as the steepest columns ask for, in units of each row's posterior.
 
 With spacing h a rule is off by a share of about exp(-2 pi (pi / a) / h), where a is the slope of a sigmoid: its nearest
 pole is pi / a away.  So what a row needs is known before: the Gauss-Hermite nodes of `nodes.accurate_rules`, or evenly
@@ -20,21 +20,10 @@ from latentbits.core import nodes
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs, products, unpack
-from latentbits.models.latent_trait import kinds, quadrature
+from latentbits.models.latent_trait import kinds, quadrature, tuning
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows
 
 __all__ = ["Answers", "answers"]
-
-RESOLVED = 1.5  # slope times spacing of evenly spaced nodes: right to exp(-2 pi^2 / 1.5), 2e-6
-# The same of the first nodes.  Where three dimensions make them dear, a probability was wrong by 1e-4 at most, of
-# tables with 6 to 20 columns and slopes of scale 0.8 to 2: the steepest column is seldom along an axis.
-FIRST_RESOLVED = {1: 1.7, 2: 1.7, 3: 2.1}
-FEWEST = 17  # evenly spaced nodes an axis, which a Gaussian needs
-MOST = {1: 1281, 2: 2**15, 3: 2**18}  # evenly spaced nodes in all, by dimensions
-BLOCK = 256  # nodes that are looked at together
-# Rows that go through their own nodes together.  A GPU would do nothing but begin with so few.
-ROWS, ROWS_ON_GPU = 2, 1024
-FLAT = 1e-3  # slope below which it does not matter along which axis a column changes
 
 
 class Answers(NamedTuple):
@@ -51,8 +40,9 @@ class Answers(NamedTuple):
 
 
 def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: bool = False) -> Answers:
-    """Tell all of it, up to three latent dimensions; the means of columns where they are to be `filled` in."""
+    """Answer for rows, up to three latent dimensions; the means of columns where they are to be `filled` in."""
     n, q = len(batch.values), params.weights.shape[1]
+    # first answers of all rows, by nodes around each posterior
     fine, coarse = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
     integral, error = quadrature.checked(columns, params, rows, at, fine, coarse)
@@ -60,9 +50,10 @@ def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: 
     if filled:
         expected = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
     first = Answers(integral.log_likelihood, error, *quadrature.covariance_of(integral), expected)
+    # rows whose steepest column these do not resolve, those of many nodes first
     spacing = np.pi / len(fine.nodes) ** (0.5 / q)  # near their middle n Gauss-Hermite nodes are pi / sqrt(n) apart
     steepest = jnp.sqrt(jnp.max(jnp.sum(_slopes(columns, params, at) ** 2, 2), axis=1, initial=0.0))
-    needed = (steepest * spacing > FIRST_RESOLVED[q]) & (batch.weight > 0)
+    needed = (steepest * spacing > tuning.FIRST_SLOPE_TIMES_SPACING[q]) & (batch.weight > 0)
     around, slopes = _turned(columns, params, nodes.by_shares(at, fine, integral.share))
     sizes = jnp.where(needed[:, None], _sizes(slopes), 0)
     order, together = jnp.argsort(-jnp.prod(sizes, 1)), min(n, _rows_together())
@@ -82,7 +73,7 @@ def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: 
 
 
 def _rows_together() -> int:
-    return ROWS if jax.default_backend() == "cpu" else ROWS_ON_GPU
+    return tuning.ROWS_TOGETHER_ON_CPU if jax.default_backend() == "cpu" else tuning.ROWS_TOGETHER_ON_GPU
 
 
 def _slopes(columns: Columns, params: Params, at: Gaussian) -> Float[Array, "rows outputs latents"]:
@@ -94,9 +85,9 @@ def _slopes(columns: Columns, params: Params, at: Gaussian) -> Float[Array, "row
 
 
 def _turned(columns: Columns, params: Params, at: Gaussian) -> tuple[Gaussian, Float[Array, "rows latents"]]:
-    """The Gaussian with axes by the steepest columns, one after the other, and the largest slope along each."""
+    """Turn the Gaussian's axes to the steepest columns, one after the other, and find the largest slope along each."""
     slopes, q = _slopes(columns, params, at), at.mean.shape[1]
-    flat = jnp.broadcast_to(FLAT * jnp.eye(q, dtype=slopes.dtype), at.scale.shape)
+    flat = jnp.broadcast_to(tuning.FLAT_SLOPE * jnp.eye(q, dtype=slopes.dtype), at.scale.shape)
     axes: list[Array] = []
     left = jnp.concatenate([slopes, flat], 1)
     for _ in range(q):
@@ -113,11 +104,12 @@ def _turned(columns: Columns, params: Params, at: Gaussian) -> tuple[Gaussian, F
 
 
 def _sizes(slopes: Float[Array, "rows latents"]) -> Int[Array, "rows latents"]:
-    """Evenly spaced nodes along each axis: as many as slopes ask for, fewer where these are too many in all."""
+    """Count evenly spaced nodes along each axis: as many as slopes ask for, fewer where these are too many in all."""
     q = slopes.shape[1]
-    asked = jnp.clip(2 * nodes.REACH * slopes / RESOLVED + 1, FEWEST, MOST[1])
+    asked = 2 * nodes.REACH * slopes / tuning.RESOLVED_SLOPE_TIMES_SPACING + 1
+    asked = jnp.clip(asked, tuning.EVEN_FEWEST_NODES_PER_AXIS, tuning.EVEN_MOST_NODES[1])
     order = jnp.argsort(asked, axis=1)
-    room, given = jnp.full(len(slopes), float(MOST[q]), slopes.dtype), []
+    room, given = jnp.full(len(slopes), float(tuning.EVEN_MOST_NODES[q]), slopes.dtype), []
     for k in range(q):  # the smallest wish first
         wish = jnp.take_along_axis(asked, order[:, k, None], axis=1)[:, 0]
         given.append(jnp.minimum(wish, room ** (1 / (q - k))))
@@ -134,7 +126,7 @@ def _evenly(
     size: Int[Array, " latents"],
     filled: bool,
 ) -> Answers:
-    """By so many evenly spaced nodes along each axis; block by block, as their number is no shape.
+    """Answer by `size` evenly spaced nodes along each axis; block by block, as their number is no shape.
 
     Rules of every other node, of which there are two a dimension, are off by the root of what the rule itself is off
     by, or by as much where it does not resolve a column.
@@ -146,25 +138,27 @@ def _evenly(
     strides = jnp.cumprod(size) // size
 
     def add(block: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # the places of a block, and the density there
         top, sums, means = carry
-        place = block * BLOCK + jnp.arange(BLOCK)
+        place = block * tuning.NODES_PER_BLOCK + jnp.arange(tuning.NODES_PER_BLOCK)
         on_axes = (place[:, None] // strides) % size
         x = on_axes.astype(dtype) * spacing - nodes.REACH
         points = at.mean[:, None] + jnp.einsum("ki,nji->nkj", x, at.scale)
         joint = kinds.density(columns, params, rows, points)[0] - 0.5 * jnp.sum(points**2, -1)
         joint = jnp.where(place < jnp.prod(size), joint, -jnp.inf)
+        # sums go on from those of the blocks before, in units of the highest density yet
         new = jnp.maximum(top, joint.max(1))
         share, fade = jnp.exp(joint - new[:, None]), jnp.exp(top - new)[:, None]
         corner = ((on_axes % 2) @ 2 ** np.arange(q))[:, None] == np.arange(corners)
-        told = jnp.concatenate([jnp.ones((BLOCK, 1), dtype), corner.astype(dtype), x, products(x)], 1)
+        terms = jnp.concatenate([jnp.ones((tuning.NODES_PER_BLOCK, 1), dtype), corner.astype(dtype), x, products(x)], 1)
         if filled:
             means = means * fade + jnp.einsum("nk,nko->no", share, kinds.expected(columns, params, points))
-        return new, sums * fade + share @ told, means
+        return new, sums * fade + share @ terms, means
 
     lowest = jnp.full(n, jnp.finfo(dtype).min, dtype)
     outputs = jax.eval_shape(lambda: kinds.expected(columns, params, at.mean)).shape[1] if filled else 0
     nothing = jnp.zeros((n, 1 + corners + q + n_pairs), dtype), jnp.zeros((n, outputs), dtype)
-    n_blocks = (jnp.prod(size) + BLOCK - 1) // BLOCK
+    n_blocks = (jnp.prod(size) + tuning.NODES_PER_BLOCK - 1) // tuning.NODES_PER_BLOCK
     top, sums, means = jax.lax.fori_loop(0, n_blocks, add, (lowest, *nothing))
     total = sums[:, :1]
     scaled = sums / total

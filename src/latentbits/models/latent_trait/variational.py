@@ -15,23 +15,21 @@ from jaxtyping import Array, Float
 from latentbits.core.gaussians import Gaussian, from_precision, moments
 from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import kinds
+from latentbits.models.latent_trait import kinds, tuning
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 
 __all__ = ["converge", "improve", "prior", "stats_of"]
 
-MOST_STEPS = 200  # of (8) and (6, 7) in turn; where bits are near-separable convergence is slow
-
 
 def prior(n_rows: int, q: int, dtype: jnp.dtype) -> Gaussian:
-    """N(0, I) for each row."""
+    """Make N(0, I) for each row."""
     return Gaussian(jnp.zeros((n_rows, q), dtype), jnp.broadcast_to(jnp.eye(q, dtype=dtype), (n_rows, q, q)))
 
 
 def improve(
     columns: Columns, params: Params, rows: Rows, posterior: Gaussian, n_rounds: int = 1
 ) -> tuple[Gaussian, Float[Array, " rows"], list[Array]]:
-    """Take xi by eq. 8, then the posterior by (6) and (7), so often; log P~(t) of eq. 4, and where (5) touches."""
+    """Take xi by eq. 8, then the posterior by (6) and (7), in rounds; log P~(t) of eq. 4, and where (5) touches."""
     if n_rounds > 1:  # the last round is apart, since it alone gives more than a posterior
         posterior = jax.lax.fori_loop(
             0, n_rounds - 1, lambda _, last: improve(columns, params, rows, last)[0], posterior
@@ -43,8 +41,14 @@ def improve(
     return posterior, constant + log_integral, contact
 
 
-def converge(columns: Columns, params: Params, rows: Rows, most: int = MOST_STEPS, tolerance: float = 1e-3) -> Gaussian:
-    """The posterior of each row from a cold start: (8) and (6, 7) in turn, until no mean moves by `tolerance`.
+def converge(
+    columns: Columns,
+    params: Params,
+    rows: Rows,
+    most: int = tuning.VARIATIONAL_MOST_ROUNDS,
+    tolerance: float = 1e-3,
+) -> Gaussian:
+    """Iterate (8) and (6, 7) from a cold start for the posterior of each row, until no mean moves by `tolerance`.
 
     The tolerance is in units of the prior's standard deviation.
     """
@@ -74,7 +78,7 @@ def stats_of(
     contact: list[Array],
     weight: Float[Array, " rows"],
 ) -> Stats:
-    """Sums over rows for eq. 11, with <x^ x^'> of eq. 12."""
+    """Sum over rows for eq. 11, with <x^ x^'> of eq. 12."""
     q = params.weights.shape[1]
     second = moments(posterior.mean, posterior.covariance)
     total = weight @ second

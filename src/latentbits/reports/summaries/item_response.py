@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.models.latent_trait.items import Params
+from latentbits.models.latent_trait.item_params import Params
 from latentbits.reports.numbers import Measured, measured
 from latentbits.reports.record import Table
 from latentbits.reports.render import records

@@ -1,0 +1,129 @@
+"""The acceleration of EM: parameter expansion by a move of the latents, and extrapolation by Anderson's method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float
+
+from latentbits.core import anderson, nodes
+from latentbits.core.adam import Number
+from latentbits.core.anderson import Anderson
+from latentbits.core.gaussians import Gaussian
+from latentbits.core.packed import inverse_factor, pairs, unpack
+from latentbits.models.latent_trait import tuning
+from latentbits.models.latent_trait.kinds import Stats
+from latentbits.models.latent_trait.structure import Structure
+
+__all__ = [
+    "Move",
+    "State",
+    "accelerated",
+    "back",
+    "begin",
+    "expansion",
+    "left_of",
+    "no_move",
+    "slope_along",
+    "with_left",
+]
+
+
+class Move(eqx.Module):
+    """A change of latent coordinates, x' = (x - shift) @ matrix, and its inverse matrix."""
+
+    matrix: Float[Array, "latents latents"]
+    inverse: Float[Array, "latents latents"]
+    shift: Float[Array, " latents"]
+
+
+class State(eqx.Module):
+    """State of the optimiser.
+
+    Attributes
+    ----------
+    anderson, move
+        The acceleration, and the change of coordinates in the last step.
+    longest
+        Longest step of a bit, in log-odds.
+    noise
+        Nats a row to which the objective is known: with few nodes it depends on where they are by that much.
+    caution
+        How often what a step promises may be left to gain; NaN leaves that to the objectives.
+    """
+
+    anderson: Anderson
+    move: Move
+    longest: Float[Array, ""]
+    noise: Float[Array, ""]
+    caution: Float[Array, ""]
+
+
+def no_move(q: int) -> Move:
+    return Move(jnp.eye(q), jnp.eye(q), jnp.zeros(q))
+
+
+def expansion(stats: Stats) -> Move:
+    """Find coordinates in which the posteriors of all rows together have the prior's mean 0 and covariance I."""
+    shift = stats.latent / stats.n_rows
+    j, k = pairs(len(shift))
+    covariance = stats.latent_squares / stats.n_rows - shift[j] * shift[k] + 1e-6 * (j == k)
+    root, _ = inverse_factor(covariance[None])
+    return Move(root[0].T, root[0] @ unpack(covariance, len(shift)), shift)
+
+
+def back(move: Move, posterior: Gaussian) -> Gaussian:
+    """Take a posterior to the coordinates before the move, which the E-step is about to make."""
+    return posterior.moved(move.inverse, -move.shift @ move.matrix)
+
+
+def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) -> Float[Array, "3"]:
+    """Choose `longest`, `noise` and `caution` of a state, by the number of columns that rows have observed."""
+    # with many of them few nodes are used, and posteriors are narrow, so that EM hardly crawls
+    few = jnp.asarray([0.0, tuning.CAUTION_FACTOR_FEW_COLUMNS])
+    many = jnp.asarray([tuning.NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
+    net = jnp.asarray([tuning.NET_NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
+    by_grid = jnp.where(seen >= nodes.MANY_COLUMNS, many, few)
+    by_nodes = jnp.append(tuning.LONGEST_STEP_LOG_ODDS, by_grid if structure.on_grid else net)
+    return jnp.where(exact, jnp.asarray([jnp.inf, 0.0, jnp.nan]), by_nodes)
+
+
+def begin(structure: Structure, params: Any, move: Move, seen: Number | None, exact: Bool[Array, ""] | bool) -> State:
+    """Begin; `exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
+    flat, _ = ravel_pytree(params)
+    longest, noise, caution = steps_of(structure, float(params.bias.shape[-1]) if seen is None else seen, exact)
+    start = anderson.start(flat, 2, tuning.ANDERSON_STEPS)
+    return State(start, move, longest, noise, caution)
+
+
+def left_of(state: State) -> Float[Array, ""]:
+    """Return what is left to gain, as the last steps have it."""
+    return anderson.left(state.anderson)
+
+
+def slope_along(gradient: Array, penalty: Number, params: Any, ahead: Any) -> Float[Array, ""]:
+    """Compute how much the objective would grow on the way to `ahead`, were it straight; of one map or of several."""
+    step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[..., None]], -1)
+    return jnp.sum(gradient.at[..., :-1].add(-penalty * params.weights) * step)
+
+
+def with_left(state: State, slope: Float[Array, ""]) -> State:
+    """Note in the state what the next step, of this slope, promises."""
+    return eqx.tree_at(
+        lambda s: s.anderson, state, anderson.promise(state.anderson, state.caution * jnp.abs(slope) / 2)
+    )
+
+
+def accelerated(
+    state: State, params: Any, value: Float[Array, ""], plain: Any, bold: Any, move: Move, none: Move, slack: Any
+) -> tuple[State, Any]:
+    """Extrapolate from the plain step and the expanded, bold one, which made this move; both can be taken back."""
+    flat, restore = ravel_pytree(params)
+    images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])
+    memory, ahead, kept = anderson.advance(state.anderson, flat, value, images, slack)
+    moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, none)
+    return State(memory, moved, state.longest, state.noise, state.caution), restore(ahead)

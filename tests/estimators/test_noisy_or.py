@@ -12,8 +12,8 @@ from latentbits import NoisyOrNetwork
 from latentbits.core import programs
 from latentbits.data import toys
 from latentbits.estimators.explanations import explanation_of
-from latentbits.models.noisy_or import inference
 from latentbits.models.noisy_or import model as networks
+from latentbits.models.noisy_or import tuning
 
 SIZES = (10, 4)
 
@@ -228,7 +228,7 @@ def test_where_states_are_too_many_the_likelihood_knows_its_error(fitted, lines,
     """
     rows = named(lines.X[:40])
     exact = fitted.log_likelihood(rows)
-    monkeypatch.setattr(inference, "EXACT_LIKELIHOOD", 0)
+    monkeypatch.setattr(tuning, "EXACT_LIKELIHOOD_MOST_PAIRS", 0)
     networks.model.cache_clear()
     programs.clear()
     try:

@@ -197,7 +197,10 @@ def test_a_least_bias_that_is_too_large_is_told():
         ({"layer_sizes": (4.5,)}, "layer_sizes must be whole numbers"),
         ({"layer_sizes": (30,), "inference": "exact"}, "too many for layer_sizes"),
         ({"schedule": "stability", "inference": "exact"}, "looks at how units change"),
-        ({"alpha": 0.5}, "alpha"),
+        ({"prior": (0.5, 1.0)}, "alpha from 1"),
+        ({"prior": (1.0,)}, "prior must be"),
+        ({"sampling": (1, 2.5)}, "sweeps from 1"),
+        ({"annealing": (2, 10)}, "chains from 4"),
         ({"leak": 0.0}, "leak"),
     ],
 )

@@ -31,6 +31,7 @@ from latentbits.estimators.showing import named_weights
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import sampling, tuning
 from latentbits.models.noisy_or.network import Params
+from latentbits.models.noisy_or.settings import counts_of, prior_of
 
 __all__ = ["NoisyOrNetwork"]
 
@@ -58,10 +59,11 @@ class NoisyOrNetwork(WithFitReport):
         impossible.  When the robust learner takes all layers together at the end, a bias may be smaller, as the bit is
         rarer: down to a tenth of a one in all rows.  For the paper's learner and for ``bias=False`` it is the least,
         with a warning where a column has fewer ones than that gives.
-    alpha, beta : float, default=1.0, 1.5
-        Shape and rate of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w).  The larger beta, the more
-        evidence a weight needs: raise it where units have children by chance, in tables of few rows.  alpha is at least
-        1; above, no weight is 0: for tables in which every cause may bring any column.
+    prior : (float, float) or None, default=(1.0, 1.5)
+        Shape alpha and rate beta of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w); None is maximum
+        likelihood.  The larger beta, the more evidence a weight needs: raise it where units have children by chance, in
+        tables of few rows.  alpha is at least 1; above, no weight is 0: for tables in which every cause may bring any
+        column.
     learner : {"robust", "paper"}, default="robust"
         "paper" is the paper's schedule: layer by layer, `n_epochs` each, one update every `batch_size` rows.  "robust"
         goes from layer to layer too, each without those above it, but splits units that stand for several causes, and
@@ -84,17 +86,16 @@ class NoisyOrNetwork(WithFitReport):
         Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  The robust learner remembers what
         it has seen of causes in one of a thousand rows; for rarer ones, or with the paper's, take more.  Rows of an
         array or a memory map are shuffled; those of a stream are taken as they come, and should be in no order.
-    n_sweeps : int, default=15
-        Most Gibbs sweeps of a row; twice as many when all layers are learned together.  Chains start with all units
-        on, so that units which the row contradicts go off first.  More help where causes are hard to tell apart.
-    n_samples : int, default=1
-        Gibbs chains, and so states, of each row in learning; more make up for few rows.
+    sampling : (int, int), default=(1, 15)
+        Gibbs chains of each row in learning, and most sweeps of each; twice as many sweeps when all layers are learned
+        together.  More chains make up for few rows.  Chains start with all units on, so that units which the row
+        contradicts go off first; more sweeps help where causes are hard to tell apart.
     warm_start : bool, default=False
         `fit` goes on from what is fitted: layers that `layer_sizes` has in addition are learned on top of the others.
-    annealing_chains, annealing_steps : int, default=16, 100
+    annealing : (int, int), default=(16, 100)
         Chains and temperatures of the estimate of log p(x), where it cannot be summed; more make its error smaller.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
-        The same everywhere.  `max_iter` limits the updates of every stage; `tol` ends exact EM of small networks.  Real
+        As everywhere.  `max_iter` limits the updates of every stage; `tol` ends exact EM of small networks.  Real
         tables have many maxima, and which one is found depends on the seed (of 8 causes of digits, single starts differ
         by 0.2 nats an unseen row): raise `n_init`.
 
@@ -109,8 +110,8 @@ class NoisyOrNetwork(WithFitReport):
         at their bound counted too.  With ``bias=False`` the biases of the top layer alone are free.
     dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
     n_features_in_, feature_names_in_
-        The same everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the
-        log prior of the weights where states are summed over at the end.
+        As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
+        prior of the weights where states are summed over at the end.
     cost_history_ : ndarray
         The objective of every pass in bits a row, as the paper plots it: of sampled states an upper bound of the
         description length, on average.
@@ -130,19 +131,16 @@ class NoisyOrNetwork(WithFitReport):
         "layer_sizes": ["array-like"],
         "bias": ["boolean"],
         "leak": [Interval(Real, 1e-9, 0.5, closed="both")],
-        "alpha": [Interval(Real, 1, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
+        "prior": [tuple, list, None],
         "learner": [StrOptions({"robust", "paper"})],
         "schedule": [StrOptions({"layers", "stability", "together"})],
         "inference": [StrOptions({"auto", "gibbs", "exact"})],
         "n_updates": [Interval(Integral, 1, None, closed="left")],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [tuple, list],
         "warm_start": ["boolean"],
-        "annealing_chains": [Interval(Integral, 4, None, closed="left")],
-        "annealing_steps": [Interval(Integral, 1, None, closed="left")],
+        "annealing": [tuple, list],
     }
 
     weights_: list[np.ndarray]
@@ -151,7 +149,7 @@ class NoisyOrNetwork(WithFitReport):
 
     _params_class: ClassVar[type] = Params
     # chains and steps of the estimate of log p(x) of each row
-    _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("annealing_chains", "annealing_steps"), 10**6)
+    _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("annealing",), 10**6)
     _begun: Params | None = None  # the network that a warm start goes on from
 
     def __init__(
@@ -160,19 +158,16 @@ class NoisyOrNetwork(WithFitReport):
         *,
         bias: bool = True,
         leak: float = 1e-3,
-        alpha: float = 1.0,
-        beta: float = 1.5,
+        prior: tuple[float, float] | None = (1.0, 1.5),
         learner: str = "robust",
         schedule: str = "layers",
         inference: str = "auto",
         n_updates: int = 120,
         n_epochs: int = 10,
         batch_size: int | None = None,
-        n_sweeps: int = 15,
-        n_samples: int = 1,
+        sampling: tuple[int, int] = (1, 15),
         warm_start: bool = False,
-        annealing_chains: int = 16,
-        annealing_steps: int = 100,
+        annealing: tuple[int, int] = (16, 100),
         random_state: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
@@ -185,19 +180,16 @@ class NoisyOrNetwork(WithFitReport):
         self.layer_sizes = layer_sizes
         self.bias = bias
         self.leak = leak
-        self.alpha = alpha
-        self.beta = beta
+        self.prior = prior
         self.learner = learner
         self.schedule = schedule
         self.inference = inference
         self.n_updates = n_updates
         self.n_epochs = n_epochs
         self.batch_size = batch_size
-        self.n_sweeps = n_sweeps
-        self.n_samples = n_samples
+        self.sampling = sampling
         self.warm_start = warm_start
-        self.annealing_chains = annealing_chains
-        self.annealing_steps = annealing_steps
+        self.annealing = annealing
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     # ---------------------------------------------------------------- learning
@@ -256,7 +248,7 @@ class NoisyOrNetwork(WithFitReport):
 
     @property
     def _has_prior(self) -> bool:
-        return self.beta > 0 or self.alpha != 1
+        return prior_of(self.prior) != (1, 0)
 
     def _model(self) -> Model:
         sizes, paper = self._sizes(), self.learner == "paper"
@@ -268,13 +260,16 @@ class NoisyOrNetwork(WithFitReport):
                 f"layer_sizes={sizes}; use 'gibbs' or 'auto'"
             )
         batch_size = self.batch_size or (200 if paper else 2000)
+        alpha, beta = prior_of(self.prior)
+        n_samples, n_sweeps = counts_of("sampling", self.sampling, "sweeps", 1)
+        n_chains, n_steps = counts_of("annealing", self.annealing, "temperatures", 4)
         begun = self._begun
         model = networks.model(
             sizes,
             bias=bool(self.bias),
             leak=float(self.leak),
-            alpha=float(self.alpha),
-            beta=float(self.beta),
+            alpha=alpha,
+            beta=beta,
             learner=self.learner,
             schedule=self.schedule,
             inference=self.inference,
@@ -282,10 +277,10 @@ class NoisyOrNetwork(WithFitReport):
             n_joint=min(tuning.JOINT_UPDATES, int(self.max_iter)),
             n_epochs=min(int(self.n_epochs), int(self.max_iter)),
             batch_size=int(batch_size),
-            n_sweeps=int(self.n_sweeps),
-            n_samples=int(self.n_samples),
-            n_chains=int(self.annealing_chains),
-            n_steps=int(self.annealing_steps),
+            n_sweeps=n_sweeps,
+            n_samples=n_samples,
+            n_chains=n_chains,
+            n_steps=n_steps,
             ranked=self.n_init > 1,
             first_layer=1 if begun is None else len(begun.weights) + 1,
         )
@@ -315,12 +310,12 @@ class NoisyOrNetwork(WithFitReport):
         self.n_parameters_ = n_biases + sum(below * above for below, above in pairwise(sizes))
 
     def _off_maximum(self) -> Iterator[str]:
-        if self.beta > 0 or self.alpha > 1:
-            yield f"the prior of the weights, alpha={self.alpha:g} and beta={self.beta:g}"
+        if self._has_prior:
+            yield "the prior of the weights, alpha={:g} and beta={:g}".format(*prior_of(self.prior))
 
     def _provisos(self) -> Iterator[str]:
-        if self.beta > 0 or self.alpha > 1:
-            yield f"with the penalty of alpha={self.alpha:g}, beta={self.beta:g}"
+        if self._has_prior:
+            yield "with the penalty of alpha={:g}, beta={:g}".format(*prior_of(self.prior))
 
     def _causes(self) -> Iterator[tuple[str, str]]:
         """List units of the lowest layer by the columns that they turn on, with the probability."""

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral, Real
 
 import equinox as eqx
+import numpy as np
 
 from latentbits.models.noisy_or import enumeration, tuning
 
-__all__ = ["Settings", "is_exact"]
+__all__ = ["Settings", "counts_of", "is_exact", "prior_of"]
 
 
 def is_exact(sizes: Sequence[int], limit: int) -> bool:
     """Decide whether sums over all hidden states are at most a limit in number: pairs of states."""
     return enumeration.n_pairs(sizes) <= limit
+
+
+def prior_of(value: Sequence[float] | None) -> tuple[float, float]:
+    """Return shape and rate of the prior of the weights; complain of what is neither a pair of numbers nor None.
+
+    >>> prior_of((1, 2)), prior_of(None)
+    ((1.0, 2.0), (1.0, 0.0))
+    """
+    if value is None:
+        return 1.0, 0.0
+    numbers = [float(x) if isinstance(x, Real) else np.nan for x in value]
+    if len(numbers) != 2 or not (1 <= numbers[0] < np.inf and 0 <= numbers[1] < np.inf):
+        raise ValueError(f"prior must be (alpha, beta), alpha from 1 and beta from 0, or None, got {value!r}")
+    return numbers[0], numbers[1]
+
+
+def counts_of(name: str, value: Sequence[int], second: str, least: int) -> tuple[int, int]:
+    """Return a pair of whole numbers, chains and another; complain of anything else."""
+    counts = [int(x) for x in value if isinstance(x, Integral) and not isinstance(x, bool)]
+    if len(value) != 2 or len(counts) != 2 or counts[0] < least or counts[1] < 1:
+        raise ValueError(f"{name} must be a number of chains from {least} and one of {second} from 1, got {value!r}")
+    return counts[0], counts[1]
 
 
 class Settings(eqx.Module):

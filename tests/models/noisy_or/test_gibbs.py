@@ -209,7 +209,7 @@ def test_rows_rest_after_the_first_sweep_that_hardly_changes_them(monkeypatch):
         np.testing.assert_allclose(ours, np.asarray(theirs)[..., chosen], rtol=1e-10)
 
 
-@pytest.mark.slow("a program of its own, in single precision")
+@pytest.mark.slow("another program, in single precision")
 def test_float32_keeps_small_biases():
     """Two causes of a bit whose own bias is 1e-6: exp(-u) rounds to 1, and the odds of the causes must not."""
     network = equations.Network([np.array([[0.02, 2.0], [0.03, 0.0]])], [np.array([1e-6, 0.1]), np.array([1e-3, 1e-3])])

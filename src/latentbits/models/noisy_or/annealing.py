@@ -72,6 +72,7 @@ def _estimate(
     keys: Key[Array, " rows"],
 ) -> Annealed:
     """Make the pilot and the walk of some rows."""
+    # sizes; chains lie side by side, those of all rows one after the other
     n = on.shape[1]
     n_units = sum(len(w) for w in params.weights)
     n_components = min(n_chains, tuning.PILOT_MOST_COMPONENTS)
@@ -87,6 +88,7 @@ def _estimate(
         )
         return _components(total, jnp.asarray(n_kept, on.dtype))[:n_components], log_weight
 
+    # the pilot from the prior, then the walk from its components
     prior = jnp.broadcast_to(_prior_odds(params)[None, :, None], (n_components, n_units, n))
     return log_mean_weight(jax.lax.fori_loop(0, 2, stage, (prior, jnp.zeros((n_chains, n), on.dtype)))[1])
 

@@ -38,7 +38,6 @@ from latentbits.models.noisy_or.network import Params
 
 __all__ = ["Chains", "by_blocks", "folded", "gibbs", "gibbs_means", "sweep"]
 
-
 T = TypeVar("T", bound=PyTree[Array])
 
 

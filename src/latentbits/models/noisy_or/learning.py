@@ -112,12 +112,14 @@ def state_statistics(
         u = params.biases[layer][:, None]
         u = jnp.broadcast_to(u, x.shape) if top else u + params.weights[layer].T @ states[layer]
         mask = observed if layer == 0 else None
+        # the joint probability, and successes of the bias
         terms = log_noisy_or(u, x)
         log_joint = log_joint + (layer <= depth) * (terms if mask is None else terms * mask).sum(0)
         share = weight * x / -jnp.expm1(-u)  # of a unit success in each child that is on
         bias_seen.append(jnp.full(len(x), weight.sum()) if mask is None else mask @ weight)
         by_bias = -jnp.expm1(-params.biases[layer])
         bias_credit.append(by_bias * share.sum(1))
+        # what each unit is good for, and how often it changes
         if layer > 0:
             p, s = chances[layer - 1], x
             most = 1 - jnp.finfo(p.dtype).eps
@@ -125,12 +127,13 @@ def state_statistics(
             change.append((2 * p * (1 - p)) @ weight)
         if top:
             break
-        # P(the bias alone has succeeded at least) of each bit that is on
+        # bits without a cause: P(the bias alone has succeeded at least) of each bit that is on
         causeless = by_bias[:, None] * x / -jnp.expm1(-u)
         surprise = -jnp.log(by_bias) @ causeless
         rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], tuning.ODD_MOST_NATS))
         odd.append(causeless @ rare)
         odd_weight.append(rare.sum())
+        # successes of the causes in the layer above, in all rows and in those with the pivot
         s, f = states[layer], -jnp.expm1(-params.weights[layer])
         with_pivot = s * x[pivots[layer]]
         for parents, trials, successes in ((s, seen, credit), (with_pivot, pivot_seen, pivot_credit)):

@@ -26,7 +26,7 @@ def update(
     net: Settings, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[State, Params]:
     """Update the layer that is learned, or all, from one block of rows."""
-    # the rest of a table may be a few rows: the statistics before make up for those that it lacks
+    # statistics of the last updates; where the rest of a table is few rows, those before make up for what it lacks
     rows = jnp.maximum(state.rows, stats.n_rows)
     whole = stats.n_rows / jnp.where(rows > 0, rows, 1)
     met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
@@ -36,6 +36,7 @@ def update(
     average = _averaged(state, stats, whole, memory)
     gain = tuple(old + m * (new - old * whole) for old, new, m in zip(state.gain, stats.gain, memory, strict=True))
     change = tuple(c / jnp.where(stats.n_rows > 0, stats.n_rows, 1) for c in stats.change)
+    # the M-step, and new use for idle units
     fitted = _fitted(net, state.layer, params, average, change, table)
     every = tuning.UPDATES_PER_RENEWAL
     due = (state.since >= every - 1) & (state.step < net.n_updates - every)
@@ -44,6 +45,7 @@ def update(
         fitted = jax.lax.cond(due, partial(_renewed, net, progress.key, state, stats), lambda fitted: fitted, fitted)
         worth = [g / m for g, m in zip(gain, memory, strict=True)]  # in all the rows that are remembered
         fitted, average = _with_rare_causes(net, state, fitted, average, stats, worth, part)
+    # what the next update needs
     pivots = tuple(
         choose_pivots(jax.random.fold_in(progress.key, net.n_layers + layer), -jnp.expm1(-w))
         for layer, w in enumerate(fitted.weights)
@@ -63,6 +65,7 @@ def climb(
     image = _fitted(net, jnp.asarray(net.n_layers + 1), params, average, stats.change, stats.bias_seen)
     value = objective(net, params, shared, stats)
     state, ahead = climbing.climb(state, params, image, stats, value, net.alpha, net.beta)
+    # the bounds of EM
     least = [_least_bias(net, jnp.asarray(True), n_rows) for n_rows in stats.bias_seen]
     biases = [jnp.clip(b, low, tuning.STRONGEST_WEIGHT) for b, low in zip(ahead.biases, least, strict=True)]
     if not net.bias:
@@ -192,6 +195,7 @@ def _with_rare_causes(
     """
     weights, biases = list(params.weights), list(params.biases)
     seen, credit, bias_seen, bias_credit = (list(x) for x in average)
+    # whether it is time
     left = net.n_updates - state.step
     every = tuning.UPDATES_PER_ODD_START
     due = _is_late(net, state) & (left % every == 0) & (left > every) & (part < 1)

@@ -574,7 +574,7 @@ def networks() -> Cases:
     one = partial(fit_of, "NoisyOrNetwork", data="bars", layer_sizes=(8,), n_updates=40)
     two = partial(one, layer_sizes=(8, 3))
     paper = partial(two, learner="paper", n_epochs=5)
-    many = partial(one, layer_sizes=(24,), n_updates=10, annealing_steps=20)
+    many = partial(one, layer_sizes=(24,), n_updates=10, annealing=(16, 20))
     return {
         "network": one(n_updates=100, used="all"),
         "network, 2 layers": two(n_updates=70, used="all"),
@@ -584,11 +584,11 @@ def networks() -> Cases:
         "network, paper, no bias": paper(bias=False),
         "network, warm start": one(make=warm_start),
         "network, holes": one(holes=True),
-        "network, chains": one(n_samples=3),
+        "network, chains": one(sampling=(3, 15)),
         "network, exact": one(inference="exact"),
         "network, gibbs": two(inference="gibbs"),
         "network, gibbs, batches": one(data="4500 bars", inference="gibbs", n_updates=20),
-        "network, gamma prior": one(alpha=1.5, leak=0.01),
+        "network, gamma prior": one(prior=(1.5, 1.5), leak=0.01),
         "network 24, annealed": many(used="all"),
         "network 24, annealed, holes": many(layer_sizes=(24, 4), holes=True),
         "network 24, restarts": many(n_init=2),

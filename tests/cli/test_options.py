@@ -96,8 +96,12 @@ def test_help_without_a_model_lists_all(tool):
         ("-m trait-maps --maps 3 -k 1 --nodes 7", {"n_maps": 3, "n_components": 1, "n_nodes": 7}),
         ("-m curved-trait -k 1 --epochs 3 --nodes 7", {"n_components": 1, "n_epochs": 3, "n_nodes": 7}),
         (
-            "-m noisy-or --layers 7,3,2 --learner paper --no-bias --tol 0.01 --leak 0.01",
-            {"layer_sizes": (7, 3, 2), "learner": "paper", "bias": False, "tol": 0.01, "leak": 0.01},
+            "-m noisy-or --layers 7,3,2 --learner paper --no-bias --tol 0.01 --leak 0.01 --prior 1,2 "
+            "--sampling 3,20 --annealing 8,50",
+            {
+                "layer_sizes": (7, 3, 2), "learner": "paper", "bias": False, "tol": 0.01, "leak": 0.01,
+                "prior": (1, 2), "sampling": (3, 20), "annealing": (8, 50),
+            },
         ),
     ],
 )  # fmt: skip

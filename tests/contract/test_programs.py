@@ -25,7 +25,7 @@ FAMILIES = {
     "clipped": (ClippedGaussian, (1,), {}, [{"correction": 0.3}], 16),
     "machine": (CombinationMachine, (2,), {}, [{"weight_prior": 2.0}], 26),
     "sparse coding": (BinarySparseCoding, (2,), {"n_init": 1}, [{"recipe": COLD}], 20),
-    "noisy OR": (NoisyOrNetwork, ((2,),), {}, [{"beta": 2.0}, {"leak": 0.01}, {"n_updates": 60}], 14),
+    "noisy OR": (NoisyOrNetwork, ((2,),), {}, [{"prior": (1.0, 2.0)}, {"leak": 0.01}, {"n_updates": 60}], 14),
 }
 EVERYWHERE = [{"random_state": 1}, {"max_iter": 7}, {"max_iter": 13}, {"tol": 1e-3}]
 

@@ -33,7 +33,7 @@ NO_PRIOR = {
     "curved-trait": {"weight_prior": None},
     "trait-maps": {"weight_prior": None},
     "combination-machine": {"weight_prior": None},
-    "noisy-or": {"alpha": 1.0, "beta": 0.0},
+    "noisy-or": {"prior": None},
     "clipped-gaussian": {"correction": 0},
     "binary-sparse-coding": {},
 }

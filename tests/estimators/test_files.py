@@ -208,8 +208,8 @@ def test_a_file_that_claims_nonsense(written, change, message):
 @pytest.mark.parametrize(
     ("make", "change", "message"),
     [
-        (network, lambda h: h["hyperparameters"].update(annealing_steps=10**8), "annealing_chains x annealing_steps"),
-        (network, lambda h: h["hyperparameters"].update(annealing_chains=10**8), "may ask for at most 1000000"),
+        (network, lambda h: h["hyperparameters"].update(annealing=[16, 10**8]), "annealing is 1600000000"),
+        (network, lambda h: h["hyperparameters"].update(annealing=[10**8, 100]), "may ask for at most 1000000"),
         (network, lambda h: h["extra"].update(cost_history=[float("nan")]), "cost_history must be a list of numbers"),
         (network, lambda h: h["hyperparameters"].update(inference="exact", schedule="stability"), "stability"),
         (trait, lambda h: h["hyperparameters"].update(n_samples=10**9), "n_samples is 1000000000"),
@@ -243,11 +243,11 @@ def test_a_file_cannot_ask_for_endless_work(tmp_path, make, change, message):
 
 
 def test_what_could_not_be_loaded_is_not_written(tmp_path):
-    model = network(annealing_steps=10**6)
+    model = network(annealing=(16, 10**6))
     with pytest.raises(ModelFileError, match="set_params to less, and save again"):
         model.save(tmp_path / "m.safetensors")
-    model.set_params(annealing_steps=10).save(tmp_path / "m.safetensors")
-    assert load(tmp_path / "m.safetensors").annealing_steps == 10
+    model.set_params(annealing=(16, 10)).save(tmp_path / "m.safetensors")
+    assert load(tmp_path / "m.safetensors").annealing == (16, 10)
 
 
 def test_every_field_of_the_header_is_held_to_what_is_written(written, fitted):

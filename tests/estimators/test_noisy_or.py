@@ -12,8 +12,8 @@ from latentbits import NoisyOrNetwork
 from latentbits.core import programs
 from latentbits.data import toys
 from latentbits.estimators.explanations import explanation_of
-from latentbits.models.noisy_or import inference
 from latentbits.models.noisy_or import model as networks
+from latentbits.models.noisy_or import tuning
 
 SIZES = (10, 4)
 
@@ -197,7 +197,10 @@ def test_a_least_bias_that_is_too_large_is_told():
         ({"layer_sizes": (4.5,)}, "layer_sizes must be whole numbers"),
         ({"layer_sizes": (30,), "inference": "exact"}, "too many for layer_sizes"),
         ({"schedule": "stability", "inference": "exact"}, "looks at how units change"),
-        ({"alpha": 0.5}, "alpha"),
+        ({"prior": (0.5, 1.0)}, "alpha from 1"),
+        ({"prior": (1.0,)}, "prior must be"),
+        ({"sampling": (1, 2.5)}, "sweeps from 1"),
+        ({"annealing": (2, 10)}, "chains from 4"),
         ({"leak": 0.0}, "leak"),
     ],
 )
@@ -228,7 +231,7 @@ def test_where_states_are_too_many_the_likelihood_knows_its_error(fitted, lines,
     """
     rows = named(lines.X[:40])
     exact = fitted.log_likelihood(rows)
-    monkeypatch.setattr(inference, "EXACT_LIKELIHOOD", 0)
+    monkeypatch.setattr(tuning, "EXACT_LIKELIHOOD_MOST_PAIRS", 0)
     networks.model.cache_clear()
     programs.clear()
     try:

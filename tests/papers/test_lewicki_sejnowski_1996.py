@@ -244,7 +244,7 @@ def test_a_run_is_kept(tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "a.safetensors").exists()
     assert ask() == numbers
     assert len(learned) == 1
-    ask(beta=2.0)
+    ask(prior=(1.0, 2.0))
     ask(X=1 - X)
     assert len(learned) == 3
 

@@ -260,7 +260,7 @@ def _whole_numbers(value: Any) -> Iterator[int]:
 def _check_work(estimator: LatentModel) -> None:
     """Refuse hyper-parameters with which using the model would take for ever."""
     names, most = estimator._most_work
-    asked = math.prod(int(getattr(estimator, name)) for name in names)
+    asked = math.prod(int(x) for name in names for x in np.ravel(np.asarray(getattr(estimator, name), object)))
     if asked > most:
         raise ModelFileError(
             f"{' x '.join(names)} is {asked}, and a model file may ask for at most {most}: set_params to less, and "

@@ -29,12 +29,11 @@ from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.estimators.showing import named_weights
 from latentbits.models.noisy_or import model as networks
-from latentbits.models.noisy_or import sampling
+from latentbits.models.noisy_or import sampling, tuning
 from latentbits.models.noisy_or.network import Params
+from latentbits.models.noisy_or.settings import counts_of, prior_of
 
 __all__ = ["NoisyOrNetwork"]
-
-SMALL = 2**24  # rows x columns x states for which float64 takes no time to speak of
 
 
 class NoisyOrNetwork(WithFitReport):
@@ -58,18 +57,19 @@ class NoisyOrNetwork(WithFitReport):
     leak : float, default=1e-3
         The least bias of a unit while layers are learned one by one; without one, a bit that no cause explains would be
         impossible.  When the robust learner takes all layers together at the end, a bias may be smaller, as the bit is
-        rarer: down to a tenth of a one in all rows.  Of the paper's learner, and of ``bias=False``, it is the least; if
-        a column has fewer ones than that gives, this is told.
-    alpha, beta : float, default=1.0, 1.5
-        Of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w).  The larger beta, the more evidence a
-        weight needs: raise it where units have children by chance, in tables of few rows.  alpha is at least 1; above,
-        no weight is 0: for tables in which every cause may bring any column.
+        rarer: down to a tenth of a one in all rows.  For the paper's learner and for ``bias=False`` it is the least,
+        with a warning where a column has fewer ones than that gives.
+    prior : (float, float) or None, default=(1.0, 1.5)
+        Shape alpha and rate beta of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w); None is maximum
+        likelihood.  The larger beta, the more evidence a weight needs: raise it where units have children by chance, in
+        tables of few rows.  alpha is at least 1; above, no weight is 0: for tables in which every cause may bring any
+        column.
     learner : {"robust", "paper"}, default="robust"
         "paper" is the paper's schedule: layer by layer, `n_epochs` each, one update every `batch_size` rows.  "robust"
         goes from layer to layer too, each without those above it, but splits units that stand for several causes, and
         gives a half to units that do nothing or are duplicates; at the end all layers are learned together.
     schedule : {"layers", "stability", "together"}, default="layers"
-        Of the paper's learner, for the comparison that the paper makes: one layer after the other, from the bottom,
+        For the paper's learner, the comparison that the paper makes: one layer after the other, from the bottom,
         while those above keep the random weights that they begin with; all at once, where weights to a unit are adapted
         when the unit itself has settled, that is rarely changes in Gibbs sampling; or all together without such a
         condition.  All layers are sampled from the beginning, and all schedules take as many passes.
@@ -86,17 +86,16 @@ class NoisyOrNetwork(WithFitReport):
         Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  The robust learner remembers what
         it has seen of causes in one of a thousand rows; for rarer ones, or with the paper's, take more.  Rows of an
         array or a memory map are shuffled; those of a stream are taken as they come, and should be in no order.
-    n_sweeps : int, default=15
-        Most Gibbs sweeps of a row; twice as many when all layers are learned together.  Chains start with all units
-        on, so that first those go off which the row contradicts.  More help where causes are hard to tell apart.
-    n_samples : int, default=1
-        Gibbs chains, and so states, of each row in learning; more make up for few rows.
+    sampling : (int, int), default=(1, 15)
+        Gibbs chains of each row in learning, and most sweeps of each; twice as many sweeps when all layers are learned
+        together.  More chains make up for few rows.  Chains start with all units on, so that units which the row
+        contradicts go off first; more sweeps help where causes are hard to tell apart.
     warm_start : bool, default=False
         `fit` goes on from what is fitted: layers that `layer_sizes` has in addition are learned on top of the others.
-    annealing_chains, annealing_steps : int, default=16, 100
+    annealing : (int, int), default=(16, 100)
         Chains and temperatures of the estimate of log p(x), where it cannot be summed; more make its error smaller.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
-        As everywhere.  `max_iter` limits the updates of every stage; `tol` ends the exact EM of small networks.  Real
+        As everywhere.  `max_iter` limits the updates of every stage; `tol` ends exact EM of small networks.  Real
         tables have many maxima, and which one is found depends on the seed (of 8 causes of digits, single starts differ
         by 0.2 nats an unseen row): raise `n_init`.
 
@@ -105,7 +104,7 @@ class NoisyOrNetwork(WithFitReport):
     weights_ : list of ndarray of shape (parents, children)
         Bottom first.
     biases_ : list of ndarray
-        Of each layer, the inputs first.
+        One array a layer, the inputs first.
     n_parameters_ : int
         Free parameters: weights and biases, those of columns that are constant or were never seen left out, and those
         at their bound counted too.  With ``bias=False`` the biases of the top layer alone are free.
@@ -132,19 +131,16 @@ class NoisyOrNetwork(WithFitReport):
         "layer_sizes": ["array-like"],
         "bias": ["boolean"],
         "leak": [Interval(Real, 1e-9, 0.5, closed="both")],
-        "alpha": [Interval(Real, 1, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
+        "prior": [tuple, list, None],
         "learner": [StrOptions({"robust", "paper"})],
         "schedule": [StrOptions({"layers", "stability", "together"})],
         "inference": [StrOptions({"auto", "gibbs", "exact"})],
         "n_updates": [Interval(Integral, 1, None, closed="left")],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "sampling": [tuple, list],
         "warm_start": ["boolean"],
-        "annealing_chains": [Interval(Integral, 4, None, closed="left")],
-        "annealing_steps": [Interval(Integral, 1, None, closed="left")],
+        "annealing": [tuple, list],
     }
 
     weights_: list[np.ndarray]
@@ -153,7 +149,7 @@ class NoisyOrNetwork(WithFitReport):
 
     _params_class: ClassVar[type] = Params
     # chains and steps of the estimate of log p(x) of each row
-    _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("annealing_chains", "annealing_steps"), 10**6)
+    _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("annealing",), 10**6)
     _begun: Params | None = None  # the network that a warm start goes on from
 
     def __init__(
@@ -162,19 +158,16 @@ class NoisyOrNetwork(WithFitReport):
         *,
         bias: bool = True,
         leak: float = 1e-3,
-        alpha: float = 1.0,
-        beta: float = 1.5,
+        prior: tuple[float, float] | None = (1.0, 1.5),
         learner: str = "robust",
         schedule: str = "layers",
         inference: str = "auto",
         n_updates: int = 120,
         n_epochs: int = 10,
         batch_size: int | None = None,
-        n_sweeps: int = 15,
-        n_samples: int = 1,
+        sampling: tuple[int, int] = (1, 15),
         warm_start: bool = False,
-        annealing_chains: int = 16,
-        annealing_steps: int = 100,
+        annealing: tuple[int, int] = (16, 100),
         random_state: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
@@ -187,19 +180,16 @@ class NoisyOrNetwork(WithFitReport):
         self.layer_sizes = layer_sizes
         self.bias = bias
         self.leak = leak
-        self.alpha = alpha
-        self.beta = beta
+        self.prior = prior
         self.learner = learner
         self.schedule = schedule
         self.inference = inference
         self.n_updates = n_updates
         self.n_epochs = n_epochs
         self.batch_size = batch_size
-        self.n_sweeps = n_sweeps
-        self.n_samples = n_samples
+        self.sampling = sampling
         self.warm_start = warm_start
-        self.annealing_chains = annealing_chains
-        self.annealing_steps = annealing_steps
+        self.annealing = annealing
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     # ---------------------------------------------------------------- learning
@@ -258,36 +248,39 @@ class NoisyOrNetwork(WithFitReport):
 
     @property
     def _has_prior(self) -> bool:
-        return self.beta > 0 or self.alpha != 1
+        return prior_of(self.prior) != (1, 0)
 
     def _model(self) -> Model:
         sizes, paper = self._sizes(), self.learner == "paper"
         if self.schedule == "stability" and self.inference == "exact":
             raise ValueError("schedule='stability' looks at how units change in sampling: use inference='gibbs'")
-        if self.inference == "exact" and not networks.is_exact(sizes, networks.EXACT_LIKELIHOOD):
+        if self.inference == "exact" and not networks.is_exact(sizes, tuning.EXACT_LIKELIHOOD_MOST_PAIRS):
             raise ValueError(
                 f"inference='exact' sums over pairs of states of neighbouring layers, too many for "
                 f"layer_sizes={sizes}; use 'gibbs' or 'auto'"
             )
         batch_size = self.batch_size or (200 if paper else 2000)
+        alpha, beta = prior_of(self.prior)
+        n_samples, n_sweeps = counts_of("sampling", self.sampling, "sweeps", 1)
+        n_chains, n_steps = counts_of("annealing", self.annealing, "temperatures", 4)
         begun = self._begun
         model = networks.model(
             sizes,
             bias=bool(self.bias),
             leak=float(self.leak),
-            alpha=float(self.alpha),
-            beta=float(self.beta),
+            alpha=alpha,
+            beta=beta,
             learner=self.learner,
             schedule=self.schedule,
             inference=self.inference,
             n_updates=min(int(self.n_updates), int(self.max_iter)),
-            n_joint=min(networks.JOINT, int(self.max_iter)),
+            n_joint=min(tuning.JOINT_UPDATES, int(self.max_iter)),
             n_epochs=min(int(self.n_epochs), int(self.max_iter)),
             batch_size=int(batch_size),
-            n_sweeps=int(self.n_sweeps),
-            n_samples=int(self.n_samples),
-            n_chains=int(self.annealing_chains),
-            n_steps=int(self.annealing_steps),
+            n_sweeps=n_sweeps,
+            n_samples=n_samples,
+            n_chains=n_chains,
+            n_steps=n_steps,
             ranked=self.n_init > 1,
             first_layer=1 if begun is None else len(begun.weights) + 1,
         )
@@ -296,9 +289,9 @@ class NoisyOrNetwork(WithFitReport):
     @property
     def _double_rows(self) -> int:
         sizes = self._sizes()
-        if self.inference == "gibbs" or not networks.is_exact(sizes, networks.EXACT_LEARNING):
+        if self.inference == "gibbs" or not networks.is_exact(sizes, tuning.EXACT_MOST_PAIRS):
             return 0
-        return SMALL // (2 ** sizes[0] * self.n_features_in_)
+        return tuning.SMALL_TABLE_CELLS // (2 ** sizes[0] * self.n_features_in_)
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         engine = super()._open(X, reset=reset, sample_weight=sample_weight)
@@ -317,18 +310,18 @@ class NoisyOrNetwork(WithFitReport):
         self.n_parameters_ = n_biases + sum(below * above for below, above in pairwise(sizes))
 
     def _off_maximum(self) -> Iterator[str]:
-        if self.beta > 0 or self.alpha > 1:
-            yield f"the prior of the weights, alpha={self.alpha:g} and beta={self.beta:g}"
+        if self._has_prior:
+            yield "the prior of the weights, alpha={:g} and beta={:g}".format(*prior_of(self.prior))
 
     def _provisos(self) -> Iterator[str]:
-        if self.beta > 0 or self.alpha > 1:
-            yield f"with the penalty of alpha={self.alpha:g}, beta={self.beta:g}"
+        if self._has_prior:
+            yield "with the penalty of alpha={:g}, beta={:g}".format(*prior_of(self.prior))
 
     def _causes(self) -> Iterator[tuple[str, str]]:
-        """Units of the lowest layer by the columns that they turn on, with the probability."""
+        """List units of the lowest layer by the columns that they turn on, with the probability."""
         strength = -np.expm1(-self.weights_[0])
-        for place, told in named_weights("", self._input_names(), strength, ".2f"):
-            yield f"h1_{int(place) - 1}", f"turns on {told}"
+        for place, columns in named_weights("", self._input_names(), strength, ".2f"):
+            yield f"h1_{int(place) - 1}", f"turns on {columns}"
 
     def _notes_of_fit(self, total: float, error: float) -> Iterator[str]:
         yield from super()._notes_of_fit(total, error)
@@ -343,7 +336,7 @@ class NoisyOrNetwork(WithFitReport):
         self._warn_of_leak(np.asarray(summary.mean), np.asarray(summary.observed))
 
     def _warn_of_leak(self, share: np.ndarray, n_rows: np.ndarray) -> None:
-        """Say where the least bias alone gives more ones than the table has."""
+        """Warn where the least bias alone gives more ones than the table has."""
         given, found = -np.expm1(-self.biases_[0]), (share * n_rows + 0.5) / (n_rows + 1)
         more = np.flatnonzero(given > 2 * found)
         if len(more):
@@ -373,7 +366,7 @@ class NoisyOrNetwork(WithFitReport):
     # ---------------------------------------------------------------- use
 
     def transform(self, X: Any, layer: int | None = None) -> np.ndarray:
-        """Posterior probabilities that the hidden units are on.
+        """Compute posterior probabilities that the hidden units are on.
 
         Exact where pairs of states of neighbouring layers are at most 2^16, otherwise averages over Gibbs chains.
 
@@ -403,7 +396,7 @@ class NoisyOrNetwork(WithFitReport):
         return slice(sum(sizes[: layer - 1]), sum(sizes[:layer]))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the hidden units, ``h<layer>_<unit>``, as columns of `transform`.
+        """Name the hidden units, ``h<layer>_<unit>``, as columns of `transform`.
 
         Parameters
         ----------
@@ -417,7 +410,7 @@ class NoisyOrNetwork(WithFitReport):
         return [[f"h{layer}_{unit}" for unit in range(len(w))] for layer, w in enumerate(self.weights_, 1)]
 
     def explain(self, X: Any) -> list[Explanation]:
-        """The most probable causes of each row, layer by layer, with what each of them explains.
+        """Find the most probable causes of each row, layer by layer, with what each of them explains.
 
         The states are the most probable ones together (of all that Gibbs chains with falling temperature have met),
         which need not be those that are most probable one by one.
@@ -443,12 +436,12 @@ class NoisyOrNetwork(WithFitReport):
         ]
 
     def description_length(self, X: Any) -> np.ndarray:
-        """-log2 p(x) of each row: the bits that it takes to tell a row.
+        """Compute -log2 p(x) of each row: the bits that it takes to describe a row.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing, which need not be told.
+            Bits, NaN for missing, which cost nothing.
 
         Returns
         -------
@@ -495,7 +488,7 @@ class NoisyOrNetwork(WithFitReport):
 
 
 def _bits_of(engine: Engine) -> np.ndarray:
-    """The rows of an engine as one array, NaN for missing."""
+    """Collect the rows of an engine as one array, NaN for missing."""
     bits = np.concatenate([block.astype(np.float64) for block in engine.blocks()])
     bits[bits == MISSING] = np.nan
     return bits

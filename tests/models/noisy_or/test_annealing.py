@@ -1,4 +1,4 @@
-"""Annealed importance sampling of log p(x) against exact sums; each row has random numbers of its own."""
+"""Annealed importance sampling of log p(x) against exact sums; each row has its own random numbers."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from latentbits.core.tree import double, rows_in
-from latentbits.models.noisy_or import enumeration, equations
+from latentbits.models.noisy_or import enumeration, equations, tuning
 
 RTOL, ATOL = 1e-9, 1e-12
 
@@ -51,9 +51,9 @@ def test_equals_the_sum_over_all_layers(sizes, missing, small, monkeypatch):
     Where there is a hole, or a row has no weight, the values may be anything.
     """
     if small:
-        monkeypatch.setattr(enumeration, "BLOCK", 1)
-        monkeypatch.setattr(enumeration, "FEWEST", 2)
-        monkeypatch.setattr(enumeration, "ROWS", 4)
+        monkeypatch.setattr(tuning, "STATE_CELLS_PER_BLOCK", 1)
+        monkeypatch.setattr(tuning, "STATE_LEAST_PER_BLOCK", 2)
+        monkeypatch.setattr(tuning, "STATE_ROWS_PER_BLOCK", 4)
     network = twin.some_network(sizes)
     x, _ = twin.draw(network, 6, missing=missing)
     weight = np.array([1, 2.5, 1, 0.5, 1, 1])

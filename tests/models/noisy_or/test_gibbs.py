@@ -17,9 +17,9 @@ from scipy.special import expit, softmax
 from scipy.stats import norm
 
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import equations
+from latentbits.models.noisy_or import equations, tuning
 from latentbits.models.noisy_or import gibbs as engine
-from latentbits.models.noisy_or.network import STRONGEST, sample_layers
+from latentbits.models.noisy_or.network import sample_layers
 
 FALSE_ALARM = 1e-4
 SIZES = (9, 4, 3, 2)
@@ -90,7 +90,7 @@ def test_single_precision_is_good_for_small_biases_and_strong_weights():
     The first cause is a weak one of one child.
     """
     rng, bias = np.random.default_rng(0), 1e-4
-    weights = STRONGEST * rng.random((12, 50)) ** 3
+    weights = tuning.STRONGEST_WEIGHT * rng.random((12, 50)) ** 3
     weights[0] = np.where(np.arange(50) == 0, 2 * bias, 0)
     network = equations.Network([weights], [np.full(50, bias), np.full(12, 0.1)])
     chosen = rng.random((100, 12)) < 0.2
@@ -201,7 +201,7 @@ def test_rows_rest_after_the_first_sweep_that_hardly_changes_them(monkeypatch):
     again = run(params, x, 1 - x, (states,), keys, 10**9, stop_below=stop)  # the loop ends, too
     np.testing.assert_array_equal(again.sweeps, sweeps)
 
-    monkeypatch.setattr(engine, "BLOCK", 64 * 20)
+    monkeypatch.setattr(tuning, "GIBBS_CELLS_PER_BLOCK", 64 * 20)
     chosen = rng.permutation(n)[:99]
     some = (a[:, chosen] for a in (x, 1 - x))
     part = run(params, *some, (states[:, chosen],), keys[chosen], most, stop_below=stop)
@@ -209,7 +209,7 @@ def test_rows_rest_after_the_first_sweep_that_hardly_changes_them(monkeypatch):
         np.testing.assert_allclose(ours, np.asarray(theirs)[..., chosen], rtol=1e-10)
 
 
-@pytest.mark.slow("a program of its own, in single precision")
+@pytest.mark.slow("another program, in single precision")
 def test_float32_keeps_small_biases():
     """Two causes of a bit whose own bias is 1e-6: exp(-u) rounds to 1, and the odds of the causes must not."""
     network = equations.Network([np.array([[0.02, 2.0], [0.03, 0.0]])], [np.array([1e-6, 0.1]), np.array([1e-3, 1e-3])])

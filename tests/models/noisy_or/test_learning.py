@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import equations, learning, probable, sampling
+from latentbits.models.noisy_or import equations, learning, probable, sampling, tuning
 from latentbits.models.noisy_or import model as networks
-from latentbits.models.noisy_or.network import STRONGEST, Params
+from latentbits.models.noisy_or.network import Params
 
 SIZES = (5, 3, 2)  # inputs first
 statistics = jax.jit(learning.state_statistics)
@@ -44,7 +44,7 @@ def test_weights_stay_in_their_range():
         return learning.new_weight(seen, credit, None, 0.0, 0.01), learning.new_weight(0 * seen, credit, None, 0.0)
 
     ends, never = run(jnp.asarray([5.0, 5.0]), jnp.asarray([0.0, 5.0]))
-    assert ends.tolist() == pytest.approx([0.01, STRONGEST])
+    assert ends.tolist() == pytest.approx([0.01, tuning.STRONGEST_WEIGHT])
     assert never[0] == 0  # never on, and no prior
 
 

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from latentbits.models.noisy_or import renewal
+from latentbits.models.noisy_or import renewal, tuning
 
-idle_units, renew = jax.jit(renewal.idle_units), jax.jit(renewal.renew, static_argnums=7)
+idle_units, renew = jax.jit(renewal.idle_units), jax.jit(renewal.renew)
 
 
 def single(*arrays):
@@ -41,7 +41,7 @@ def test_a_unit_that_stands_for_two_causes_is_split():
     np.testing.assert_allclose(gain, [3 * np.log(2), 0, 0], atol=1e-5)
     idle = jnp.asarray(np.array([False, False, True]))
     given = single(credit / 100, [0.5, 0.7, 0.2])
-    weights, bias = renew(jax.random.key(0), *given, idle, gain, (first, second), *single(np.ones(4)), (0.05, 0.15))
+    weights, bias = renew(jax.random.key(0), *given, idle, gain, (first, second), *single(np.ones(4)))
     strong = -np.log1p(-0.95)
     np.testing.assert_allclose(weights[2], [strong, strong, 0, 0], atol=1e-5)
     np.testing.assert_allclose(weights[0], [0, 0, strong, strong], atol=1e-5)
@@ -56,15 +56,13 @@ def test_an_idle_unit_that_finds_nothing_to_split_starts_again():
     halves = single(np.ones((3, 4)), np.zeros((3, 4)))
     idle = jnp.asarray(np.array([False, True, False]))
     unexplained = single([0.0, 0.5, 1.0, 1.0])
-    weights, bias = map(
-        np.asarray, renew(jax.random.key(1), weights, bias, idle, gain, halves, *unexplained, (0.05, 0.15))
-    )
+    weights, bias = map(np.asarray, renew(jax.random.key(1), weights, bias, idle, gain, halves, *unexplained))
     np.testing.assert_allclose(weights[[0, 2]], 2.0)
     assert weights[1, 0] == 0
     assert 0.025 <= weights[1, 1] <= 0.075
     assert (weights[1, 2:] >= 0.05).all()
     assert (weights[1, 2:] <= 0.15).all()
-    np.testing.assert_allclose(bias, [0.5, renewal.FRESH_PRIOR, 0.4])
+    np.testing.assert_allclose(bias, [0.5, tuning.FRESH_BIAS, 0.4])
 
 
 def test_weak_units_duplicates_and_units_for_causes_that_have_units_are_idle():

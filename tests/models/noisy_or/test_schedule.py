@@ -12,7 +12,7 @@ from scipy.stats import norm
 from latentbits.core.batch import Batch
 from latentbits.core.model import Summary
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import equations, starts
+from latentbits.models.noisy_or import equations, tuning
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import update as updating
 
@@ -92,9 +92,9 @@ def test_all_weights_begin_at_random_and_layers_that_were_learned_are_kept(netwo
         lowest = twin.as_params(equations.Network(network.weights[:1], network.biases[:2]))
         kept = networks.keeping_layers(model.init, lowest)(jax.random.key(0), summary)
     for w in begun.weights:
-        assert (starts.START[0] <= np.asarray(w)).all()
-        assert (np.asarray(w) <= starts.START[1]).all()
-    assert [set(np.asarray(b).tolist()) for b in begun.biases] == [{LEAK}, {LEAK}, {starts.FIRST_PRIOR}]
+        assert (tuning.START_WEIGHTS[0] <= np.asarray(w)).all()
+        assert (np.asarray(w) <= tuning.START_WEIGHTS[1]).all()
+    assert [set(np.asarray(b).tolist()) for b in begun.biases] == [{LEAK}, {LEAK}, {tuning.START_HIDDEN_BIAS}]
     np.testing.assert_array_equal(kept.weights[0], network.weights[0])
     np.testing.assert_array_equal(kept.weights[1], begun.weights[1])
     np.testing.assert_array_equal(kept.biases[0], network.biases[0])

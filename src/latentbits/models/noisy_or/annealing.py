@@ -4,11 +4,11 @@ For each row, independent chains walk from a distribution q that is known to p(x
 an estimate of p(x) without bias, whatever q is and however badly the chains mix.  q is a mixture of components q_c, in
 each of which the hidden units are independent, and a chain has a component beside its state,
 
-    p_t(S, c)  ~  q_c(S)^(1 - t)  p(x, S)^t,        c drawn anew and a Gibbs sweep at each t;
+    p_t(S, c)  ~  q_c(S)^(1 - t)  p(x, S)^t,        a draw of c and a Gibbs sweep at each t;
 
 c is summed out of the weights.  The components come from a pilot: a shorter walk of the same kind, whose q is the prior
 with all units independent, and whose chains make some more sweeps.  The mean states of a chain, drawn to those of all
-chains, are a component.  The walk has random numbers of its own, so that q is fixed as far as it is concerned.
+chains, are a component.  The walk has other random numbers than the pilot, so that q is fixed for it.
 
 Measured as the root mean square distance from the exact log p(x), with 16 chains a row, 100 steps, and 30 sweeps of the
 pilot (from the prior: 130 steps), in four cases: a network for the shifter problem (32-20-2); the same with doubles of
@@ -34,17 +34,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core.annealing import Annealed, log_mean_weight
+from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.gibbs import by_blocks, folded, sweep
 from latentbits.models.noisy_or.network import Params, log_joint
 
 __all__ = ["annealed_evidence"]
-
-N_CHAINS, N_STEPS = 16, 100
-CERTAIN = 1e-5
-PILOT, KEPT = 5, 10  # the pilot has one sweep to the posterior for so many steps of the walk, and one there
-MOST_COMPONENTS = 16
-SHARED = 2.0  # sweeps that a component has from the other chains of the pilot, beside its own
-DOUBT = 0.5  # chains of the pilot added on either side, so that q is never certain
 
 
 def annealed_evidence(
@@ -52,17 +46,17 @@ def annealed_evidence(
     on: Float[Array, "columns rows"],
     off: Float[Array, "columns rows"],
     keys: Key[Array, " rows"],
-    n_chains: int = N_CHAINS,
-    n_steps: Int[Array, ""] | int = N_STEPS,
+    n_chains: int = 16,
+    n_steps: Int[Array, ""] | int = 100,
 ) -> Annealed:
-    """log p(x) of every row, from its own key: it does not depend on the rows beside it.
+    """Estimate log p(x) of every row, from its own key: it does not depend on the rows beside it.
 
     Parameters
     ----------
     on, off
         1 where an input is on, and where it is off; neither, where it is missing.
     n_chains, n_steps
-        Of every row; the pilot comes on top.  Four chains are the fewest from which an error is known.
+        For every row; the pilot comes on top.  Four chains are the fewest from which an error is known.
     """
     if n_chains < 4:
         raise ValueError(f"n_chains must be at least 4, got {n_chains}: fewer have no error")
@@ -77,11 +71,13 @@ def _estimate(
     off: Float[Array, "columns rows"],
     keys: Key[Array, " rows"],
 ) -> Annealed:
-    """Pilot and walk of some rows."""
+    """Make the pilot and the walk of some rows."""
+    # sizes; chains lie side by side, those of all rows one after the other
     n = on.shape[1]
     n_units = sum(len(w) for w in params.weights)
-    n_components = min(n_chains, MOST_COMPONENTS)
-    n_pilot, n_kept = (jnp.maximum(n_steps // share, 1) for share in (PILOT, KEPT))
+    n_components = min(n_chains, tuning.PILOT_MOST_COMPONENTS)
+    n_pilot = jnp.maximum(n_steps // tuning.PILOT_STEPS_PER_STEP, 1)
+    n_kept = jnp.maximum(n_steps // tuning.PILOT_STEPS_PER_SWEEP, 1)
     on, off = jnp.tile(on, (1, n_chains)), jnp.tile(off, (1, n_chains))
 
     def stage(k: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -92,6 +88,7 @@ def _estimate(
         )
         return _components(total, jnp.asarray(n_kept, on.dtype))[:n_components], log_weight
 
+    # the pilot from the prior, then the walk from its components
     prior = jnp.broadcast_to(_prior_odds(params)[None, :, None], (n_components, n_units, n))
     return log_mean_weight(jax.lax.fori_loop(0, 2, stage, (prior, jnp.zeros((n_chains, n), on.dtype)))[1])
 
@@ -99,25 +96,27 @@ def _estimate(
 def _components(
     total: Float[Array, "units chains rows"], n_kept: Float[Array, ""]
 ) -> Float[Array, "chains units rows"]:
-    """Log-odds of the units in a component for each chain of the pilot, from the sum of its states in `n_kept` sweeps.
+    """Compute the units' log-odds in a component for each chain of the pilot, from the sum of its `n_kept` states.
 
     A chain is drawn to the mean of all chains of its row, and that to 1/2.
     """
     n_chains = total.shape[1]
-    mean = (total.sum(1, keepdims=True) / n_kept + DOUBT) / (n_chains + 2 * DOUBT)
-    own = (total + SHARED * mean) / (n_kept + SHARED)
+    doubt, shared = tuning.PILOT_DOUBT_CHAINS, tuning.PILOT_SHARED_SWEEPS
+    mean = (total.sum(1, keepdims=True) / n_kept + doubt) / (n_chains + 2 * doubt)
+    own = (total + shared * mean) / (n_kept + shared)
     return jnp.swapaxes(jnp.log(own) - jnp.log1p(-own), 0, 1)
 
 
 def _prior_odds(params: Params) -> Float[Array, " units"]:
-    """Log-odds of every hidden unit before any input is known, its causes taken as independent."""
+    """Compute log-odds of every hidden unit before any input is known, its causes taken as independent."""
     means: list[Array] = []
     for layer in reversed(range(1, len(params.biases))):
         quiet = jnp.exp(-params.biases[layer])
         if means:
             quiet = quiet * jnp.prod(1 + means[0][:, None] * jnp.expm1(-params.weights[layer]), 0)
         means.insert(0, 1 - quiet)
-    on = jnp.clip(jnp.concatenate(means), CERTAIN, 1 - CERTAIN)  # in float32 a unit may be on for sure
+    least = tuning.ANNEALING_LEAST_PROBABILITY
+    on = jnp.clip(jnp.concatenate(means), least, 1 - least)  # in float32 a unit may be on for sure
     return jnp.log(on) - jnp.log1p(-on)
 
 
@@ -130,7 +129,7 @@ def _walk(
     keys: Key[Array, "rows chains 2"],
     odds: Float[Array, "components units rows"],
 ) -> tuple[Float[Array, "chains rows"], Float[Array, "units chains rows"]]:
-    """Log weights of chains from q to p(x, S), and the sum of their states over `n_kept` sweeps that follow.
+    """Walk from q to p(x, S): log weights of the chains, and the sum of their states over `n_kept` sweeps that follow.
 
     A chain is a state and the component it belongs to at present, which fades out with q.
 

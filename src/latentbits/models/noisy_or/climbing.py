@@ -1,4 +1,4 @@
-"""Exact EM, accelerated by secants, in coordinates in which complete data would tell as much of each weight everywhere.
+"""Exact EM, accelerated by secants, in coordinates in which complete data inform as much on each weight everywhere.
 
     theta_ij = 2 arcsin sqrt(f_ij),     f_ij = 1 - exp(-w_ij)
 
@@ -23,18 +23,15 @@ from jaxtyping import Array, Float
 from latentbits.core import secants
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY
+from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.learning import Stats
 from latentbits.models.noisy_or.network import Params
 
 __all__ = ["climb", "gradient", "start"]
 
-UNSEEN = 1e-4  # how flat directions may be that secants have not seen: a cause that is hardly needed fades slowly
-ROUNDING = 1e-7  # of the counts of rows in float32
-SLACK = 5e-7  # of the log-likelihood, whose products over columns are rounded many times
-
 
 def start(params: Params) -> Secants:
-    """Nothing seen yet."""
+    """Start with nothing seen yet."""
     return secants.start(_flat(_angles(params)))
 
 
@@ -47,7 +44,7 @@ def climb(
     alpha: Any,
     beta: Any,
 ) -> tuple[Secants, Params]:
-    """Where to go next, given the objective and the counts at the parameters, and their image under EM.
+    """Choose where to go next, given the objective and the counts at the parameters, and their image under EM.
 
     Where EM is kept from going on by the least or the most that a weight may be, there is nothing to gain.
     """
@@ -62,15 +59,15 @@ def climb(
         to,
         slope,
         unit,
-        slack=SLACK * jnp.abs(value),
-        floor=ROUNDING**2 * 1000 * stats.n_rows * x.size,
-        unseen=UNSEEN,
+        slack=tuning.CLIMB_VALUE_ROUNDING * jnp.abs(value),
+        floor=tuning.CLIMB_COUNT_ROUNDING**2 * 1000 * stats.n_rows * x.size,
+        unseen=tuning.CLIMB_UNSEEN_CURVATURE,
     )
     return state, _weights(_like(params, ahead))
 
 
 def gradient(params: Params, stats: Stats, alpha: Any, beta: Any) -> Params:
-    """Of the objective by the coordinates."""
+    """Differentiate the objective by the coordinates."""
 
     def of(w: Array, trials: Array, successes: Array) -> Array:
         f = _successful(w)
@@ -81,7 +78,7 @@ def gradient(params: Params, stats: Stats, alpha: Any, beta: Any) -> Params:
 
 
 def _successful(w: Array) -> Array:
-    """f, `TINY` away from 0, at which EM would stay for ever."""
+    """Compute f, `TINY` away from 0, at which EM would stay for ever."""
     return jnp.clip(-jnp.expm1(-w), TINY, 1 - TINY)
 
 

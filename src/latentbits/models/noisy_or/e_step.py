@@ -1,4 +1,4 @@
-"""What a pass sums over rows: from sampled states, over all states, or log p(x) alone; and the objective."""
+"""Sums of a pass over rows: from sampled states, over all states, or log p(x) alone; and the objective."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
 from latentbits.core.tree import sum_rows
-from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or import enumeration, tuning
 from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.inference import log_likelihood
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, state_statistics
@@ -22,8 +22,6 @@ from latentbits.models.noisy_or.state import Shared
 
 __all__ = ["Evidence", "estimated", "objective", "sampled", "summed"]
 
-SETTLED = 0.05  # the paper's chain stops when no unit changes with this probability
-
 
 class Evidence(NamedTuple):
     """Sums over rows where nothing is learned: log p(x) in place of the joint probability."""
@@ -33,19 +31,19 @@ class Evidence(NamedTuple):
 
 
 def sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    """Sums from states drawn given each row."""
+    """Sum over rows from states drawn given each row."""
     on, off, observed = rows_last(batch)
     keys = batch.keys
     frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
 
     def drawn(own: Key[Array, " rows"]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """States, and the chances that they were drawn from."""
+        """Draw states, with the chances that they were drawn from."""
         if net.drawn:
             uniform = jax.vmap(lambda key: jax.random.uniform(key, (), on.dtype))(own)
             found = enumeration.drawn_states(params, shared.log_prior, batch.values, batch.observed, uniform)
             return found[:1], found[1:]
         begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
-        stop = SETTLED if net.paper else 0.0
+        stop = tuning.PAPER_SETTLED_CHANGE if net.paper else 0.0
         chains = gibbs(params, on, off, begin, folded(own, 1), shared.n_sweeps, stop_below=stop, frozen=frozen)
         return chains.states, chains.chances
 
@@ -64,7 +62,7 @@ def sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_sta
 
 
 def summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    """Their expectations, summed over all states."""
+    """Sum over rows the expectations of what `sampled` draws, over all states."""
     found, log_p = enumeration.expected_statistics(params, shared.log_prior, batch.values, batch.observed, batch.weight)
     credit = tuple(-jnp.expm1(-w) * c for w, c in zip(params.weights, found.credits, strict=True))
     bias_credit = tuple(-jnp.expm1(-b) * c for b, c in zip(params.biases, found.bias_credits, strict=True))
@@ -86,11 +84,11 @@ def summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_stat
 
 
 def estimated(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Evidence, None]:
-    """The log-likelihood of the rows, as a fitted network tells it."""
+    """Sum the log-likelihood of the rows as a fitted network computes it."""
     value = log_likelihood(net, params, shared, batch).value
     return Evidence(batch.weight.sum(), sum_rows(batch.weight, value)), None
 
 
 def objective(net: Settings, params: Params, shared: Shared, stats: Stats | Evidence) -> Float[Array, ""]:
-    """Of the parameters that made the sums, with the prior of the weights where it is maximised."""
+    """Compute the objective at the parameters that made the sums, with the weights' prior where it is maximised."""
     return stats.log_joint.sum() + jnp.where(shared.penalised, log_prior_density(params, net.alpha, net.beta), 0.0)

@@ -27,6 +27,7 @@ from jaxtyping import Array, Float, Int
 from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.special import log1mexp
 from latentbits.core.states import state_block
+from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params
 
 __all__ = [
@@ -40,18 +41,15 @@ __all__ = [
     "posterior_means",
 ]
 
-BLOCK = 2**20  # numbers in a table of rows and states
-FEWEST = 64  # states in a block, however many rows there are
-ROWS = 2**12  # states of a layer that are rows to the layer above it at once
 
 Priors = tuple[Float[Array, " _"], ...]  # log p(S) of all states of each hidden layer, bottom first
 
 
 class Statistics(eqx.Module):
-    """What the update (9) needs; all of it adds over rows.
+    """Sums over rows that the update (9) needs.
 
     For the weights between parents i and children j, S_j the state of the child, m_j = 1 where it was observed, and
-    g_j = 1 - exp(-u_j): ``f_ij = 1 - exp(-w_ij)`` has its maximum of likelihood at ``f_ij credit_ij / count_ij``.
+    g_j = 1 - exp(-u_j), ``f_ij = 1 - exp(-w_ij)`` has its maximum of likelihood at ``f_ij credit_ij / count_ij``.
 
     Attributes
     ----------
@@ -68,7 +66,7 @@ class Statistics(eqx.Module):
 
 
 def n_pairs(sizes: Sequence[int]) -> int:
-    """The cost: pairs of states of the two neighbouring hidden layers that have most, or the states of a single one.
+    """Count pairs of states of the two neighbouring hidden layers that have most, or states of a single one.
 
     >>> n_pairs([20, 2]), n_pairs([10])
     (4194304, 1024)
@@ -77,7 +75,7 @@ def n_pairs(sizes: Sequence[int]) -> int:
 
 
 def log_prior(params: Params) -> Priors:
-    """log p(S) of all states of each hidden layer, in the order of `latentbits.core.states.all_states`."""
+    """Compute log p(S) of all states of each hidden layer, in the order of `latentbits.core.states.all_states`."""
     states = state_block(jnp.asarray(0), 1, 0).astype(params.biases[-1].dtype)  # of a layer above the top: one, empty
     priors = [jnp.zeros(1, states.dtype)]
     for layer in reversed(range(1, len(params.biases))):
@@ -98,7 +96,7 @@ def log_evidence(
     x: Float[Array, "rows columns"],
     observed: Float[Array, "rows columns"] | None,
 ) -> Float[Array, " rows"]:
-    """log p(x) of every row; inputs that were not observed are left out.
+    """Compute log p(x) of every row; inputs that were not observed are left out.
 
     Parameters
     ----------
@@ -116,7 +114,7 @@ def posterior_means(
     x: Float[Array, "rows columns"],
     observed: Float[Array, "rows columns"] | None,
 ) -> tuple[Float[Array, "rows _"], ...]:
-    """P(S_i = 1 | x) of every unit of every hidden layer, bottom first."""
+    """Compute P(S_i = 1 | x) of every unit of every hidden layer, bottom first."""
     upper = Params(params.weights[1:], params.biases[1:])
 
     def features(states: Array) -> Array:
@@ -134,7 +132,7 @@ def completion(
     x: Float[Array, "rows columns"],
     observed: Float[Array, "rows columns"] | None,
 ) -> Float[Array, "rows columns"]:
-    """P(bit = 1 | observed bits) of every input, as if it were one more input beside those observed."""
+    """Compute P(bit = 1 | observed bits) of every input, as if it were one more input beside those observed."""
     weights, bias = params.weights[0], params.biases[0]
     return _average(weights, bias, prior[0], x, observed, lambda states: -jnp.expm1(-(bias + states @ weights)))[1]
 
@@ -146,7 +144,7 @@ def drawn_states(
     observed: Float[Array, "rows columns"] | None,
     uniform: Float[Array, " rows"],
 ) -> tuple[Float[Array, "units rows"], Float[Array, "units rows"]]:
-    """States of the lowest hidden layer, drawn given each row, and P(S_i = 1 | rest) of each unit in its state.
+    """Draw states of the lowest hidden layer given each row; with P(S_i = 1 | rest) of each unit in its state.
 
     All states lie side by side, so they should be few.
 
@@ -176,7 +174,7 @@ def drawn_states(
 def _drawn(
     share: Float[Array, "rows states"], uniform: Float[Array, " rows"]
 ) -> tuple[Int[Array, " rows"], Float[Array, " rows"]]:
-    """A state of each row with a probability like its share, and what is left of the uniform number within it."""
+    """Draw a state of each row with a probability like its share; with what is left of the uniform number within it."""
     n = share.shape[1]
     below = share @ jnp.tri(n, dtype=share.dtype).T  # running sums
     target = uniform * below[:, -1]
@@ -193,12 +191,12 @@ def expected_statistics(
     observed: Float[Array, "rows columns"] | None,
     weight: Float[Array, " rows"],
 ) -> tuple[Statistics, Float[Array, " rows"]]:
-    """The E-step of exact EM.
+    """Compute the E-step of exact EM.
 
     Parameters
     ----------
     weight
-        Of every row; those of weight 0 may hold anything.
+        One for every row; those of weight 0 may hold anything.
 
     Returns
     -------
@@ -224,15 +222,16 @@ def expected_statistics(
 
 
 def _map_states(function: Callable[[Array], Array], n_units: int, dtype: jnp.dtype) -> Array:
-    """A function of a block of states, of all blocks of all states of a layer, on a new first axis."""
-    size = min(2**n_units, ROWS)
+    """Apply a function of a block of states to all blocks of all states of a layer, on a new first axis."""
+    size = min(2**n_units, tuning.STATE_ROWS_PER_BLOCK)
     firsts = jnp.arange(0, 2**n_units, size)
     return jax.lax.map(lambda first: function(state_block(first, size, n_units).astype(dtype)), firsts)
 
 
 def _block_size(n_rows: int, n_states: int) -> int:
-    """States in a block: a power of two, so that blocks are full."""
-    return min(n_states, max(FEWEST, 2 ** ((BLOCK // n_rows).bit_length() - 1)))
+    """Choose how many states a block has: a power of two, so that blocks are full."""
+    room = 2 ** ((tuning.STATE_CELLS_PER_BLOCK // n_rows).bit_length() - 1)
+    return min(n_states, max(tuning.STATE_LEAST_PER_BLOCK, room))
 
 
 def _log_joint(
@@ -243,7 +242,7 @@ def _log_joint(
     on: Float[Array, "rows children"],
     observed: Float[Array, "rows children"] | None,
 ) -> Float[Array, "rows states"]:
-    """log p(S) + log p(row | S) for a block of states S of the parents."""
+    """Compute log p(S) + log p(row | S) for a block of states S of the parents."""
     u = bias + states @ weights
     if observed is None:
         return on @ (log1mexp(u) + u).T + (prior - jnp.sum(u, 1))
@@ -258,7 +257,7 @@ def _average(
     observed: Float[Array, "rows children"] | None,
     features: Callable[[Array], Array] = lambda states: states[:, :0],
 ) -> tuple[Float[Array, " rows"], Float[Array, "rows features"]]:
-    """log sum over the parents' states of p(row, S), and the average of a function of S with these weights."""
+    """Compute log sum over the parents' states of p(row, S), and the average of a function of S with these weights."""
     n_units, n_rows = len(weights), len(on)
     size = _block_size(n_rows, len(prior))
 
@@ -294,13 +293,13 @@ def _layer_sums(
     observed: Float[Array, "rows children"] | None,
     weight: Float[Array, " rows"],
 ) -> tuple[Float[Array, " rows"], Sums, Float[Array, " states"]]:
-    """Log evidence of the rows, the statistics of one layer of weights, and the weight that falls on each state."""
+    """Compute log evidence of the rows, statistics of one layer of weights, and the weight that falls on each state."""
     n_units = len(weights)
     size = _block_size(len(on), len(prior))
     on_seen = on if observed is None else on * observed
 
     def counted(states: Array, share: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        """Sums over rows of a block of states, where each row has a weight."""
+        """Sum over rows of a block of states, where each row has a weight."""
         load = sum_over_rows(share)
         credit = over_rows(share, on_seen) / -jnp.expm1(-(bias + states @ weights))
         seen = jnp.broadcast_to(load[:, None], credit.shape) if observed is None else over_rows(share, observed)
@@ -337,9 +336,9 @@ def _state_sums(
     prior: Float[Array, " states"],
     load: Float[Array, " children_states"],
 ) -> tuple[Sums, Float[Array, " states"]]:
-    """`_layer_sums` where the rows are all states of the children, each with its weight."""
+    """Compute `_layer_sums` where the rows are all states of the children, each with its weight."""
     n_children = len(bias)
-    size = min(len(load), ROWS)
+    size = min(len(load), tuning.STATE_ROWS_PER_BLOCK)
 
     def step(total: tuple[Sums, Array], first: Array) -> tuple[tuple[Sums, Array], None]:
         rows = state_block(first, size, n_children).astype(bias.dtype)

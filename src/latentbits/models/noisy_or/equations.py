@@ -1,6 +1,6 @@
 """The numbered equations of Lewicki & Sejnowski (1996), as they stand, in plain NumPy and float64.
 
-Every sum over states is a sum over all states, so that this is for networks of few units.  What is fast is tested
+Every sum over states is one over all states, so that this is for networks of few units.  The fast functions are tested
 against it; the README of the paper has the index.
 
     (1)       `log_joint`                    (6)       `change_probability`
@@ -30,7 +30,7 @@ gamma prior p(w) ~ w^(alpha - 1) exp(-beta w) is A / f - N + (alpha - 1) / w - b
 
     f = [A + (alpha - 1) f / w] / (N + beta) ,        w = -log(1 - f) .                                           (9)
 
-What the paper says about (9) holds for it: the sum is "a weighted average of the number of times S_j was active when
+The paper's words on (9) hold for it: the sum is "a weighted average of the number of times S_j was active when
 S_i was active", in which "the ratio f_ij / g_j weights each term".  For the paper's alpha = 1 it is A / (N + beta).
 """
 
@@ -59,8 +59,6 @@ __all__ = [
     "sums",
 ]
 
-N_HALVINGS = 60
-
 Numbers = np.ndarray | float
 
 
@@ -72,7 +70,7 @@ class Network(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What (9) sums over rows: N_ij = sum_n S_i and A_ij / f_ij = sum_n S_i S_j / g_j; and the same of the biases."""
+    """Sums over rows in (9): N_ij = sum_n S_i and A_ij / f_ij = sum_n S_i S_j / g_j; and the same of the biases."""
 
     counts: list[np.ndarray]
     credits: list[np.ndarray]
@@ -84,7 +82,7 @@ class Sums(NamedTuple):
 
 
 def log_joint(network: Network, x: np.ndarray, states: list[np.ndarray]) -> np.ndarray:
-    """(1): log P(S_1 ... S_n | W) = sum_i log P(S_i | pa[S_i], W), of one row or of many."""
+    """Compute (1): log P(S_1 ... S_n | W) = sum_i log P(S_i | pa[S_i], W), of one row or of many."""
     total = np.zeros(())
     for layer, values in enumerate([x, *states]):
         terms = log_noisy_or(causal_input(network, layer, states), values)
@@ -93,18 +91,18 @@ def log_joint(network: Network, x: np.ndarray, states: list[np.ndarray]) -> np.n
 
 
 def causal_input(network: Network, layer: int, states: list[np.ndarray]) -> np.ndarray:
-    """(2): u_j = b_j + sum_i S_i w_ij of the units of a layer; layer 0 are the inputs, the top one has b_j alone."""
+    """Compute (2): u_j = b_j + sum_i S_i w_ij of a layer's units; layer 0 are the inputs, the top one has b_j alone."""
     u = network.biases[layer]
     return u + states[layer] @ network.weights[layer] if layer < len(states) else u
 
 
 def noisy_or(u: Numbers) -> Numbers:
-    """(2): h(u) = 1 - exp(-u), the probability that a unit is on."""
+    """Compute (2): h(u) = 1 - exp(-u), the probability that a unit is on."""
     return -np.expm1(-u)
 
 
 def log_noisy_or(u: Numbers, on: Numbers) -> np.ndarray:
-    """log h(u; a), as (7) needs it: of h(u) for a unit that is on, of 1 - h(u) for one that is off."""
+    """Compute log h(u; a), as (7) needs it: of h(u) for a unit that is on, of 1 - h(u) for one that is off."""
     return np.where(np.equal(on, 1), np.log(noisy_or(u)), np.negative(u))
 
 
@@ -118,12 +116,12 @@ def all_hidden(network: Network) -> list[np.ndarray]:
 
 
 def log_evidence(network: Network, x: np.ndarray) -> np.ndarray:
-    """(4): log P(D_n | W) = log sum_S P(D_n | S, W) P(S | W) of each row; (3) is their sum over rows."""
+    """Compute (4): log P(D_n | W) = log sum_S P(D_n | S, W) P(S | W) of each row; (3) is their sum over rows."""
     return np.array([posterior(network, row)[1] for row in x])
 
 
 def posterior(network: Network, x: np.ndarray) -> tuple[np.ndarray, float]:
-    """P(S | D_n, W) of each of `all_hidden` given one row, and log P(D_n | W)."""
+    """Compute P(S | D_n, W) of each of `all_hidden` given one row, and log P(D_n | W)."""
     logs = log_joint(network, x, all_hidden(network))
     log_sum = np.logaddexp.reduce(logs)
     return np.exp(logs - log_sum), log_sum
@@ -133,7 +131,7 @@ def posterior(network: Network, x: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def conditional(network: Network, x: np.ndarray, states: list[np.ndarray], layer: int, unit: int) -> float:
-    """(5): P(S_i = 1 | all others) of a hidden unit, ~ P(S_i | pa[S_i]) prod_{j in ch[S_i]} P(S_j | pa[S_j], S_i).
+    """Compute (5): P(S_i = 1 | all others) ~ P(S_i | pa[S_i]) prod_{j in ch[S_i]} P(S_j | pa[S_j], S_i).
 
     Parameters
     ----------
@@ -152,12 +150,12 @@ def conditional(network: Network, x: np.ndarray, states: list[np.ndarray], layer
 
 
 def change_probability(network: Network, x: np.ndarray, states: list[np.ndarray], layer: int, unit: int) -> float:
-    """(6): P(S_i -> 1 - S_i | all others) = 1 / (1 + exp(-Delta x_i))."""
+    """Compute (6): P(S_i -> 1 - S_i | all others) = 1 / (1 + exp(-Delta x_i))."""
     return float(1 / (1 + np.exp(-evidence_for_change(network, x, states, layer, unit))))
 
 
 def evidence_for_change(network: Network, x: np.ndarray, states: list[np.ndarray], layer: int, unit: int) -> float:
-    """(7): Delta x_i, feedback from above and evidence from the children; delta_ij without the misprinted S_j."""
+    """Compute (7): Delta x_i, feedback from above and evidence from below; delta_ij without the misprinted S_j."""
     s, w, children = states[layer - 1][unit], network.weights[layer - 1][unit], [x, *states][layer - 1]
     own = causal_input(network, layer, states)[unit]
     u = causal_input(network, layer - 1, states)
@@ -171,14 +169,14 @@ def evidence_for_change(network: Network, x: np.ndarray, states: list[np.ndarray
 
 
 def log_objective(network: Network, x: np.ndarray, alpha: float, beta: float) -> float:
-    """(8): log P(D | W) + log P(W | alpha, beta), gamma densities of weights and biases, up to a constant."""
+    """Compute (8): log P(D | W) + log P(W | alpha, beta), gamma densities of weights and biases, up to a constant."""
     w = np.concatenate([values.ravel() for values in (*network.weights, *network.biases)])
     prior = -beta * w.sum() + ((alpha - 1) * np.log(w).sum() if alpha != 1 else 0.0)
     return float(log_evidence(network, x).sum() + prior)
 
 
 def sums(network: Network, x: np.ndarray, states: list[np.ndarray], weight: np.ndarray) -> Sums:
-    """What (9) sums over rows and their states S^(n); a row counts `weight` times."""
+    """Sum over rows and their states S^(n) for (9); a row counts `weight` times."""
     found = Sums([], [], [], [])
     for layer, values in enumerate([x, *states]):
         known = ~np.isnan(values)
@@ -193,7 +191,7 @@ def sums(network: Network, x: np.ndarray, states: list[np.ndarray], weight: np.n
 
 
 def frequency(a: Numbers, n: Numbers, alpha: float, beta: float) -> np.ndarray:
-    """(9): the f that solves f = [A + (alpha - 1) f / w] / (N + beta), for alpha of at least 1, by halving.
+    """Solve (9), f = [A + (alpha - 1) f / w] / (N + beta), for alpha of at least 1, by halving.
 
     For alpha > 1 the right side falls as f grows, so that the root is unique.
 
@@ -201,7 +199,7 @@ def frequency(a: Numbers, n: Numbers, alpha: float, beta: float) -> np.ndarray:
     0.5
     """
     low, high = np.zeros(np.shape(a)), np.ones(np.shape(a))
-    for _ in range(N_HALVINGS):
+    for _ in range(60):
         f = (low + high) / 2
         above = f * (n + beta) > a + (alpha - 1) * f / -np.log1p(-f)
         low, high = np.where(above, low, f), np.where(above, f, high)

@@ -9,11 +9,11 @@ P(S_i = 1) is the logistic function of the log-odds.
 
 `equations.py` has them as they stand, and why the factor S_j that the paper prints below (7) is a misprint.
 
-A child that is off adds -w_ij, which makes a matrix product for all units of a layer at once.  Of children that are on,
-Q_j = exp(-u_j) is kept.  Their evidence is the difference of sum_j log(1 - Q_j) as it is, which is kept too, and as it
+A child that is off adds -w_ij, which makes a matrix product for all units of a layer at once.  Where they are on,
+Q_j = exp(-u_j) is kept; their evidence is the difference of sum_j log(1 - Q_j) as it is, which is kept too, and as it
 would be if the unit changed: with Q_j exp(-w_ij) for a unit that is off, and Q_j exp(w_ij) for one that is on.  One
 logarithm is taken of a product of several 1 - Q_j.  If the unit changes, Q is multiplied by the same factors: no
-exponential, and no division.  Q is computed anew in every sweep, so that rounding does not add up.  (In float32 Q is 0
+exponential, and no division.  Q is computed in every sweep, so that rounding does not add up.  (In float32 Q is 0
 where u is above 87, of ten strongest causes: such a child counts as explained until the next sweep, whatever leaves.)
 1 - Q of a child that nothing but a small bias b turns on is smaller than the rounding of Q; but it is never below
 1 - exp(-b), which is known.
@@ -33,23 +33,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from latentbits.core.special import log1mexp
+from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params
 
 __all__ = ["Chains", "by_blocks", "folded", "gibbs", "gibbs_means", "sweep"]
-
-FACTORS = 8  # so many 1 - exp(-u) have a product within the range of float32, from biases of 2e-5 on
-BLOCK = 2**16  # numbers Q that a block of rows has on a CPU: a part of its second cache
 
 T = TypeVar("T", bound=PyTree[Array])
 
 
 class Chains(eqx.Module):
-    """Where the chains stand.
+    """States and progress of the Gibbs chains.
 
     Attributes
     ----------
     states
-        Of the hidden layers, bottom first, each (units, rows).
+        Hidden layers, bottom first, each (units, rows).
     chances
         P(S_i = 1 | rest) of every unit at its turn in a row's last sweep, from which its state was drawn.
     flip
@@ -65,17 +63,17 @@ class Chains(eqx.Module):
 
 
 def folded(keys: Key[Array, " rows"], number: Int[Array, ""] | int) -> Key[Array, " rows"]:
-    """The key of each row for one of several uses: a chain, a sweep."""
+    """Fold a number into the key of each row, for one of several uses: a chain, a sweep."""
     return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
 
 
 def _uniform(keys: Key[Array, " rows"], n: int, dtype: jnp.dtype) -> Float[Array, "n rows"]:
-    """n uniform numbers of each key; XLA on a CPU is slow to compile for other than multiples of 8."""
+    """Draw n uniform numbers of each key; XLA on a CPU is slow to compile for other than multiples of 8."""
     return jax.vmap(lambda key: jax.random.uniform(key, (-(-n // 8) * 8,), dtype))(keys).T[:n]
 
 
 def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array], n_chains: int = 1) -> T:
-    """``function(params, *rows)``, on a CPU for one block of rows after the other.
+    """Compute ``function(params, *rows)``, on a CPU for one block of rows after the other.
 
     Parameters
     ----------
@@ -88,7 +86,7 @@ def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array], 
     """
     n = jax.tree.leaves(rows)[0].shape[-1]
     widest = max(len(b) for b in params.biases)
-    size = 32 * max(2, BLOCK // (32 * widest))  # whole vectors: others take up to twice as long
+    size = 32 * max(2, tuning.GIBBS_CELLS_PER_BLOCK // (32 * widest))  # whole vectors: others take up to twice as long
     size = max(1, size // n_chains)
     if jax.default_backend() != "cpu" or n <= size:
         return function(params, *rows)
@@ -108,14 +106,14 @@ def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array], 
 
 
 def _grouped(children: Float[Array, "children ..."]) -> Float[Array, "factors groups ..."]:
-    """Children in groups of `FACTORS`, filled up with zeros, which are children that count nothing."""
-    spare = -children.shape[0] % FACTORS
+    """Arrange children in groups for one logarithm, filled up with zeros: children that count nothing."""
+    spare = -children.shape[0] % tuning.GIBBS_FACTORS_PER_LOG
     padded = jnp.concatenate([children, jnp.zeros((spare, *children.shape[1:]), children.dtype)])
-    return padded.reshape(FACTORS, -1, *children.shape[1:])
+    return padded.reshape(tuning.GIBBS_FACTORS_PER_LOG, -1, *children.shape[1:])
 
 
 def _sum_of_logs(terms: Sequence[Float[Array, "groups rows"]]) -> Float[Array, " rows"]:
-    """sum_j log of the terms, of which there are `FACTORS`; the groups are added up by a product, which vectorises."""
+    """Sum log of the terms of `_grouped`; the groups are added up by a product, which vectorises."""
     product = terms[0]
     for term in terms[1:]:
         product = product * term
@@ -133,14 +131,14 @@ def _sweep_layer(
     uniform: Float[Array, "units rows"],
     frozen: Bool[Array, "units rows"] | None,
 ) -> tuple[Float[Array, "units rows"], Float[Array, "units rows"]]:
-    """One unit of a layer after the other; the new states, and P(S_i = 1 | rest) each was drawn from.
+    """Draw one unit of a layer after the other: the new states, and P(S_i = 1 | rest) each was drawn from.
 
     Parameters
     ----------
     odds
         Log-odds of the units, but for children that are on.
     power
-        Of the probability of children that are on.
+        Exponent of the probability of children that are on.
     quiet
         exp(-u) of children that are on, with the present states; 0 of the others.
     least
@@ -153,11 +151,11 @@ def _sweep_layer(
         quiet, evidence = carry
         s, draw, odds, to_on, to_off, *kept = this
         is_on = s > 0
-        # slice by slice, or the factors and the changed Q would be arrays of their own
+        # slice by slice, or the factors and the changed Q would be arrays in memory
         changed = _sum_of_logs(
             [
                 jnp.maximum(1 - quiet[k] * jnp.where(is_on, to_off[k, :, None], to_on[k, :, None]), least[k])
-                for k in range(FACTORS)
+                for k in range(tuning.GIBBS_FACTORS_PER_LOG)
             ]
         )
         gain = power * (changed - evidence)
@@ -186,7 +184,7 @@ def sweep(
     frozen: Sequence[Bool[Array, "_ rows"]] | None = None,
     field: Sequence[Float[Array, "_ rows"]] | None = None,
 ) -> tuple[tuple[Float[Array, "_ rows"], ...], tuple[Float[Array, "_ rows"], ...], Float[Array, " rows"]]:
-    """Every hidden unit of every row once, the lowest layer first.
+    """Draw every hidden unit of every row once, the lowest layer first.
 
     Parameters
     ----------
@@ -254,12 +252,12 @@ def gibbs(
     stop_below: Float[Array, ""] | float | None = None,
     frozen: Sequence[Bool[Array, "_ rows"]] | None = None,
 ) -> Chains:
-    """Sweeps in one loop; a row's sweep k draws from its key folded with k.
+    """Sweep in one loop; a row's sweep k draws from its key folded with k.
 
     Parameters
     ----------
     on, off, coldness, frozen
-        As for `sweep`.
+        The same as in `sweep`.
     keys
         One per row.
     stop_below
@@ -301,7 +299,7 @@ def gibbs_means(
     coldness: Float[Array, ""] | float = 1.0,
     frozen: Sequence[Bool[Array, "_ rows"]] | None = None,
 ) -> tuple[tuple[Float[Array, "_ rows"], ...], tuple[Float[Array, "_ rows"], ...]]:
-    """Posterior means of the hidden units, and the last states.
+    """Average P(S_i = 1 | rest) of the hidden units over sweeps: posterior means, and the last states.
 
     The means are P(S_i = 1 | rest) at a unit's turn, averaged over `n_sweeps` after `n_burn` others: they vary less
     than averages of the states drawn (Rao and Blackwell).

@@ -1,4 +1,4 @@
-"""What a fitted network says of rows: how probable they are, their causes, and their missing bits."""
+"""Answers of a fitted network about rows: how probable they are, their causes, and their missing bits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood
-from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or import enumeration, tuning
 from latentbits.models.noisy_or.annealing import annealed_evidence
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.sampling import rows_last, sampled_means
-from latentbits.models.noisy_or.settings import EXACT_LIKELIHOOD, Settings, is_exact
+from latentbits.models.noisy_or.settings import Settings, is_exact
 from latentbits.models.noisy_or.state import Shared
 
 __all__ = ["Posterior", "complete", "decode", "infer", "log_likelihood", "sample"]
@@ -29,8 +29,8 @@ class Posterior(eqx.Module):
 
 
 def log_likelihood(net: Settings, params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-    """log p(x) of each row: a sum over states, or by annealing with an error."""
-    if is_exact(net.layer_sizes, EXACT_LIKELIHOOD):
+    """Compute log p(x) of each row: a sum over states, or by annealing with an error."""
+    if is_exact(net.layer_sizes, tuning.EXACT_LIKELIHOOD_MOST_PAIRS):
         # of a large network p(S) takes long, and only this needs it
         log_prior = shared.log_prior or enumeration.log_prior(params)
         return LogLikelihood.exact(enumeration.log_evidence(params, log_prior, batch.values, batch.observed))
@@ -40,7 +40,7 @@ def log_likelihood(net: Settings, params: Params, shared: Shared, batch: Batch) 
 
 
 def infer(net: Settings, params: Params, shared: Shared, batch: Batch) -> Posterior:
-    """The hidden units given each row."""
+    """Infer the hidden units given each row."""
     if net.exact_means:
         means = enumeration.posterior_means(params, shared.log_prior, batch.values, batch.observed)
         mean = jnp.concatenate(means, axis=1)
@@ -52,14 +52,14 @@ def infer(net: Settings, params: Params, shared: Shared, batch: Batch) -> Poster
 
 
 def complete(net: Settings, params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-    """P(bit = 1) given what was observed of the row."""
+    """Compute P(bit = 1) given what was observed of the row."""
     if net.exact_means:
         return enumeration.completion(params, shared.log_prior, batch.values, batch.observed)
     return sampled_means(params, batch)[1].T
 
 
 def decode(params: Params, latents: Float[Array, "rows units"]) -> Float[Array, "rows columns"]:
-    """E[exp(-u)] is a product over independent causes: P(bit = 1) = 1 - exp(-b) prod_i (1 - m_i f_ij)."""
+    """Decode, as E[exp(-u)] is a product over independent causes: P(bit = 1) = 1 - exp(-b) prod_i (1 - m_i f_ij)."""
     m, f = latents[:, : len(params.weights[0])], -jnp.expm1(-params.weights[0])
 
     def cause(quiet: Array, of: tuple[Array, Array]) -> tuple[Array, None]:
@@ -70,5 +70,5 @@ def decode(params: Params, latents: Float[Array, "rows units"]) -> Float[Array, 
 
 
 def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    """Rows, from the top layer down."""
+    """Draw rows, from the top layer down."""
     return jax.vmap(lambda key: sample_layers(params, key)[0])(keys)

@@ -1,4 +1,4 @@
-"""What is learned from states of the network: sums over rows, and the update (9) of the weights (section 4).
+"""Learning from states of the network: sums over rows, and the update (9) of the weights (section 4).
 
 Behind a noisy OR stand coins: cause i, where it is on, turns child j on with probability f_ij = 1 - exp(-w_ij), and
 with several causes it takes one success.  Given that j is on, cause i has succeeded with probability f_ij / g_j, where
@@ -34,12 +34,10 @@ from jaxtyping import Array, Float, Int
 
 from latentbits.core.products import over_last
 from latentbits.core.tree import sum_rows
-from latentbits.models.noisy_or.network import STRONGEST, Params, log_noisy_or
+from latentbits.models.noisy_or import tuning
+from latentbits.models.noisy_or.network import Params, log_noisy_or
 
 __all__ = ["Stats", "log_prior_density", "new_weight", "state_statistics"]
-
-N_HALVINGS = 60
-MOST_ODD = 40.0  # nats by which a row may be less probable than those before it, and count for more
 
 
 class Stats(eqx.Module):
@@ -52,13 +50,13 @@ class Stats(eqx.Module):
     seen, credit
         Trials and successes of each cause at each child, (parents, children).
     bias_seen, bias_credit
-        Those of the biases, the top layer's too.
+        The same of the biases, the top layer's too.
     pivot_seen, pivot_credit
         Trials and successes in the rows where the pivot child of a cause is on (`renewal.py`).
     gain
-        Of each hidden unit: log of how much more probable rows are with it than without it, all else as it is.
+        For each hidden unit, log of how much more probable rows are with it than without it, all else as it is.
     change
-        Of each hidden unit: probability that two draws at its turn in the last sweep differ.
+        For each hidden unit, the probability that two draws at its turn in the last sweep differ.
     odd, odd_weight
         Bits of each layer that no cause explains, in the rows where these are least probable (`renewal.py`).
     """
@@ -88,7 +86,7 @@ def state_statistics(
     depth: Int[Array, ""],
     level: Sequence[Float[Array, ""]],
 ) -> Stats:
-    """Statistics of one state a row.
+    """Sum statistics of one state a row.
 
     Parameters
     ----------
@@ -97,13 +95,13 @@ def state_statistics(
     states, chances
         Hidden states of each layer, (units, rows), and P(S_i = 1 | rest) from which they were drawn.
     weight
-        Of the rows.
+        How often each row counts.
     pivots
         A child of each cause.
     depth
         Hidden layers in use; those above are off and do not count.
     level
-        Of each layer: nats that the least probable bits without a cause cost in the rows before.
+        For each layer, nats that the least probable bits without a cause cost in the rows before.
     """
     layers = [on, *states]
     log_joint = jnp.zeros_like(weight)
@@ -114,12 +112,14 @@ def state_statistics(
         u = params.biases[layer][:, None]
         u = jnp.broadcast_to(u, x.shape) if top else u + params.weights[layer].T @ states[layer]
         mask = observed if layer == 0 else None
+        # the joint probability, and successes of the bias
         terms = log_noisy_or(u, x)
         log_joint = log_joint + (layer <= depth) * (terms if mask is None else terms * mask).sum(0)
         share = weight * x / -jnp.expm1(-u)  # of a unit success in each child that is on
         bias_seen.append(jnp.full(len(x), weight.sum()) if mask is None else mask @ weight)
         by_bias = -jnp.expm1(-params.biases[layer])
         bias_credit.append(by_bias * share.sum(1))
+        # what each unit is good for, and how often it changes
         if layer > 0:
             p, s = chances[layer - 1], x
             most = 1 - jnp.finfo(p.dtype).eps
@@ -127,12 +127,13 @@ def state_statistics(
             change.append((2 * p * (1 - p)) @ weight)
         if top:
             break
-        # P(the bias alone has succeeded at least) of each bit that is on
+        # bits without a cause: P(the bias alone has succeeded at least) of each bit that is on
         causeless = by_bias[:, None] * x / -jnp.expm1(-u)
         surprise = -jnp.log(by_bias) @ causeless
-        rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], MOST_ODD))
+        rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], tuning.ODD_MOST_NATS))
         odd.append(causeless @ rare)
         odd_weight.append(rare.sum())
+        # successes of the causes in the layer above, in all rows and in those with the pivot
         s, f = states[layer], -jnp.expm1(-params.weights[layer])
         with_pivot = s * x[pivots[layer]]
         for parents, trials, successes in ((s, seen, credit), (with_pivot, pivot_seen, pivot_credit)):
@@ -154,7 +155,7 @@ def new_weight(
     beta: Any,
     least: Float[Array, "*shape"] | float = 0.0,
 ) -> Float[Array, "*shape"]:
-    """The weight that maximises the posterior: the root of (9), between `least` and `STRONGEST`.
+    """Solve (9): the weight that maximises the posterior, between `least` and `STRONGEST_WEIGHT`.
 
     Without an alpha it is 1, and the root is a ratio.
 
@@ -173,12 +174,12 @@ def new_weight(
             above = f * total > credit + (alpha - 1) * f / -jnp.log1p(-f)
             return jnp.where(above, low, f), jnp.where(above, f, high)
 
-        f = jax.lax.fori_loop(0, N_HALVINGS, halve, (jnp.zeros_like(total), jnp.ones_like(total)))[0]
-    return jnp.clip(-jnp.log1p(-jnp.minimum(f, 1 - 1e-9)), least, STRONGEST)
+        f = jax.lax.fori_loop(0, tuning.N_HALVINGS, halve, (jnp.zeros_like(total), jnp.ones_like(total)))[0]
+    return jnp.clip(-jnp.log1p(-jnp.minimum(f, 1 - 1e-9)), least, tuning.STRONGEST_WEIGHT)
 
 
 def log_prior_density(params: Params, alpha: Any, beta: Any) -> Float[Array, ""]:
-    """log of the gamma prior of all weights and biases, up to a constant (8); without an alpha it is 1."""
+    """Compute the log gamma prior of all weights and biases, up to a constant (8); without an alpha it is 1."""
     values = [*params.weights, *params.biases]
     total = -beta * jnp.asarray(sum(jnp.sum(w) for w in values))
     if alpha is not None:

@@ -23,21 +23,18 @@ from typing import Any
 from jax.tree_util import Partial
 
 from latentbits.core.model import Model
+from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.e_step import objective, sampled, summed
 from latentbits.models.noisy_or.inference import Posterior, complete, decode, infer, log_likelihood, sample
 from latentbits.models.noisy_or.learning import Stats
 from latentbits.models.noisy_or.network import Params
-from latentbits.models.noisy_or.settings import EXACT_LEARNING, EXACT_LIKELIHOOD, EXACT_MEANS, Settings, is_exact
-from latentbits.models.noisy_or.stages import JOINT, Plan, stages_of
+from latentbits.models.noisy_or.settings import Settings, is_exact
+from latentbits.models.noisy_or.stages import Plan, stages_of
 from latentbits.models.noisy_or.starts import init, keeping_layers
 from latentbits.models.noisy_or.state import Shared, State, done, first_state, prepare
 from latentbits.models.noisy_or.update import update
 
 __all__ = [
-    "EXACT_LEARNING",
-    "EXACT_LIKELIHOOD",
-    "EXACT_MEANS",
-    "JOINT",
     "Params",
     "Posterior",
     "Shared",
@@ -61,14 +58,14 @@ def model(
     schedule: str = "layers",
     inference: str = "auto",
     n_updates: int = 120,
-    n_joint: int = JOINT,
+    n_joint: int = tuning.JOINT_UPDATES,
     n_sweeps: int = 15,
     n_samples: int = 1,
     n_chains: int = 16,
     n_steps: int = 100,
     **plan: Any,
 ) -> Model:
-    """A noisy-OR network; `Settings` and `Plan` say what can be set."""
+    """Make a noisy-OR network; `Settings` and `Plan` say what can be set."""
     net = Settings(
         layer_sizes,
         bias,

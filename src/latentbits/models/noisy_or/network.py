@@ -19,9 +19,7 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.special import log1mexp
 
-__all__ = ["STRONGEST", "Params", "causal_input", "log_joint", "log_noisy_or", "sample_layers"]
-
-STRONGEST = 9.0  # weights stay below: exp(-w) of nine strong causes together is still a float32
+__all__ = ["Params", "causal_input", "log_joint", "log_noisy_or", "sample_layers"]
 
 
 class Params(eqx.Module):
@@ -32,13 +30,13 @@ class Params(eqx.Module):
 
 
 def causal_input(params: Params, layer: int, above: Float[Array, "rows _"] | None) -> Float[Array, "*rows _"]:
-    """u of the units of a layer (2), given the states of the layer above (None for the top)."""
+    """Compute u of the units of a layer (2), given the states of the layer above (None for the top)."""
     bias = params.biases[layer]
     return bias if above is None else bias + above @ params.weights[layer]
 
 
 def log_noisy_or(u: Float[Array, "*shape"], on: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log h(u; a): of 1 - exp(-u) for a unit that is on, of exp(-u) for one that is off."""
+    """Compute log h(u; a): of 1 - exp(-u) for a unit that is on, of exp(-u) for one that is off."""
     return jnp.where(on > 0, log1mexp(u), -u)
 
 
@@ -48,12 +46,12 @@ def log_joint(
     observed: Float[Array, "rows columns"] | None,
     states: Sequence[Float[Array, "rows _"]],
 ) -> Float[Array, " rows"]:
-    """log of (1): of inputs and hidden states together; inputs that were not observed are left out.
+    """Compute log of (1): of inputs and hidden states together; inputs that were not observed are left out.
 
     Parameters
     ----------
     states
-        Of the hidden layers, bottom first.
+        Hidden layers, bottom first.
     """
     total = jnp.zeros(x.shape[0], x.dtype)
     for layer, on in enumerate([x, *states]):
@@ -66,7 +64,7 @@ def log_joint(
 
 
 def sample_layers(params: Params, key: Key[Array, ""]) -> list[Float[Array, " _"]]:
-    """One state of the whole network, drawn from the top down; inputs first."""
+    """Draw one state of the whole network, from the top down; inputs first."""
     drawn: list[Array] = []
     for layer in reversed(range(len(params.biases))):
         u = causal_input(params, layer, drawn[0][None] if drawn else None).reshape(-1)

@@ -9,7 +9,7 @@ from those where it is off, gives two units in place of one, f^A and f^B, and th
 
 nats less (without the pivot itself, whose entropy is what it costs to say which of the two is on): the mutual
 information of the pivot and the other children.  Idle units take a half each of the units where this gains most.  Idle
-units that are left start anew, with weights to children whose bits are now left to the biases.
+units that are left start again, with weights to children whose bits are now left to the biases.
 
 In a large table, of which an update sees a part, there is more to find: causes in one of a thousand rows, which such a
 start does not find among all the bits that are on by chance.  But they are in the rows that are least probable: of five
@@ -25,10 +25,10 @@ import jax.numpy as jnp
 from jax.scipy.special import entr
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.learning import Stats
 
 __all__ = [
-    "ODD_ROWS",
     "choose_pivots",
     "from_odd_rows",
     "idle_units",
@@ -37,17 +37,6 @@ __all__ = [
     "split_gain",
     "without_parts",
 ]
-
-LEAST_GAIN = 10.0  # nats that a unit must be good for in the rows of an update: so much its weights are worth at least
-ALIKE = 0.9  # cosine of the effects of duplicates
-UNEXPLAINED = 0.1  # share of the bits of A in a unit for A and B that must be left to the biases
-SUREST = 0.95  # effect of a unit that has changed: what is too much, learning takes away
-FRESH_PRIOR = 0.1  # bias of a unit that starts anew
-ONE_CHILD = 0.9  # share of its effect that a unit has at one child, which a bias could do as well
-CHILD = 0.05  # effect from which on a unit of a large table has a child
-ODD_BITS = 3  # bits of the least probable rows that a cause must explain
-ODD_ROWS = 3.0  # rows of an update in which such a cause is expected at first
-SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be good for
 
 
 def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -61,9 +50,8 @@ def put_to_use(
     stats: Stats,
     layer: int,
     pivots: Int[Array, " units"],
-    start: tuple[float, float],
 ) -> tuple[Float[Array, "units children"], Float[Array, " units"]]:
-    """Weights and biases of a hidden layer whose idle units have found something to do.
+    """Find something to do for the idle units of a hidden layer: its weights and biases then.
 
     Parameters
     ----------
@@ -73,8 +61,6 @@ def put_to_use(
         The statistics of that update, and the number of the layer below.
     pivots
         A child of each unit.
-    start
-        Range of the weights of a unit that starts anew.
     """
     f = -jnp.expm1(-weights)
     splitting, first, second = split_gain(
@@ -84,8 +70,8 @@ def put_to_use(
     explained = stats.bias_credit[layer] + stats.credit[layer].sum(0)  # all successes at a child
     unexplained = stats.bias_credit[layer] / jnp.where(explained > 0, explained, 1)
     rest, called_for = without_parts(f, inside, unexplained)
-    weights = jnp.where(called_for[:, None], -jnp.log1p(-jnp.minimum(rest, SUREST)), weights)
-    return renew(key, weights, bias, idle, splitting, (first, second), unexplained, start)
+    weights = jnp.where(called_for[:, None], -jnp.log1p(-jnp.minimum(rest, tuning.CHANGED_MOST_EFFECT)), weights)
+    return renew(key, weights, bias, idle, splitting, (first, second), unexplained)
 
 
 def from_odd_rows(
@@ -96,7 +82,7 @@ def from_odd_rows(
     n_rows: Float[Array, ""],
     n_all: Float[Array, ""],
 ) -> tuple[Float[Array, "units children"], Float[Array, " units"], Bool[Array, " units"]]:
-    """Weights and biases where the first unit with nothing to do starts from the least probable rows; and which does.
+    """Start the first unit with nothing to do from the least probable rows: weights, biases, and which unit it is.
 
     Parameters
     ----------
@@ -105,51 +91,53 @@ def from_odd_rows(
     odd
         Mean of the bits of those rows that no cause explains.
     n_rows, n_all
-        Of an update, and of the table.  Causes that are sought for among so many rows must be good for as many nats as
+        In an update, and in the table.  Causes that are sought among many rows must be good for as many nats as
         their parameters cost: half of log n_all each.
     """
     effect = -jnp.expm1(-weights)
-    alone = jnp.max(effect, axis=1) > ONE_CHILD * jnp.sum(effect, axis=1)
-    cost = 0.5 * jnp.log(n_all) * (1 + jnp.sum(effect > CHILD, axis=1))
+    alone = jnp.max(effect, axis=1) > tuning.ALONE_EFFECT_SHARE * jnp.sum(effect, axis=1)
+    cost = 0.5 * jnp.log(n_all) * (1 + jnp.sum(effect > tuning.CHILD_LEAST_EFFECT, axis=1))
     free = idle_units(effect, gain)[0] | alone | (gain < cost)
-    f = jnp.clip(odd, CHILD, SUREST)  # a weight of 0 would stay so
-    chosen = free & (jnp.cumsum(free) == 1) & (jnp.sum(odd > 0.5) >= ODD_BITS)
+    f = jnp.clip(odd, tuning.CHILD_LEAST_EFFECT, tuning.CHANGED_MOST_EFFECT)  # a weight of 0 would stay so
+    chosen = free & (jnp.cumsum(free) == 1) & (jnp.sum(odd > 0.5) >= tuning.ODD_LEAST_BITS)
     weights = jnp.where(chosen[:, None], -jnp.log1p(-f), weights)
-    return weights, jnp.where(chosen, -jnp.log1p(-jnp.minimum(ODD_ROWS / n_rows, FRESH_PRIOR)), bias), chosen
+    rate = jnp.minimum(tuning.ODD_ROWS_PER_UPDATE / n_rows, tuning.FRESH_BIAS)
+    return weights, jnp.where(chosen, -jnp.log1p(-rate), bias), chosen
 
 
 def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int[Array, " units"]:
-    """A child of each unit at random, the likelier the less certain it is."""
+    """Choose a child of each unit at random, the likelier the less certain it is."""
     return jax.random.categorical(key, jnp.log(jnp.maximum(f * (1 - f), 1e-9)), axis=1).astype(jnp.int32)
 
 
 def idle_units(
     f: Float[Array, "units children"], gain: Float[Array, " units"]
 ) -> tuple[Bool[Array, " units"], Bool[Array, "units units"]]:
-    """Units that have nothing of their own to do; and which of the others are parts of which, (part, whole).
+    """Find units that have nothing to do but what others do; and which of the others are parts of which, (part, whole).
 
-    Those are units that are good for next to nothing; all but the best of those that are alike; and units for several
+    They are units that are good for next to nothing; all but the best of those that are alike; and units for several
     causes together where each of these has a unit: that they come together is for the layer above to say.
     """
-    weak = gain < LEAST_GAIN
+    weak = gain < tuning.IDLE_MOST_NATS
     length = jnp.sqrt(jnp.maximum(jnp.sum(f * f, 1), 1e-12))
     cosine = (f @ f.T) / (length[:, None] * length)
     rank = _rank(gain)
-    weak = weak | jnp.any((cosine > ALIKE) & (rank < rank[:, None]) & ~weak, axis=1)
+    weak = weak | jnp.any((cosine > tuning.ALIKE_COSINE) & (rank < rank[:, None]) & ~weak, axis=1)
     size = jnp.sum(f, axis=1)
     common = jax.lax.map(lambda part: jnp.sum(jnp.minimum(part, f), axis=1), f)
-    inside = (common > ALIKE * size[:, None]) & (size[:, None] < ALIKE * size) & ~weak[:, None] & ~weak
+    alike = tuning.ALIKE_COSINE * size
+    inside = (common > alike[:, None]) & (size[:, None] < alike) & ~weak[:, None] & ~weak
     parts = -jnp.expm1(inside.T.astype(f.dtype) @ jnp.log1p(-jnp.minimum(f, 1 - 1e-6)))  # all parts of a unit together
-    idle = weak | (jnp.sum(jnp.minimum(f, parts), axis=1) > ALIKE * jnp.maximum(size, 1e-6))
+    idle = weak | (jnp.sum(jnp.minimum(f, parts), axis=1) > tuning.ALIKE_COSINE * jnp.maximum(size, 1e-6))
     return idle, inside & ~idle[:, None] & ~idle
 
 
 def without_parts(
     f: Float[Array, "units children"], inside: Bool[Array, "units units"], unexplained: Float[Array, " children"]
 ) -> tuple[Float[Array, "units children"], Bool[Array, " units"]]:
-    """Effects of the units less those of a part that is a unit too, and where that is called for.
+    """Take a part that is a unit too from the effects of the units; and say where that is called for.
 
-    Of two causes A and B, one unit may stand for both together and another for B alone.  Its children depend on each
+    One unit may stand for two causes A and B together and another for B alone.  Its children depend on each
     other in no row in which it is on, so that it cannot be split; but where only A is on, nothing explains its bits.
 
     Parameters
@@ -162,7 +150,7 @@ def without_parts(
     size = jnp.sum(f, axis=1)
     largest = jnp.argmax(jnp.where(inside, size[:, None], -1.0), axis=0)
     rest = f * (1 - f[largest])
-    left = jnp.sum(rest * unexplained, axis=1) > UNEXPLAINED * jnp.sum(rest, axis=1)
+    left = jnp.sum(rest * unexplained, axis=1) > tuning.PART_UNEXPLAINED_SHARE * jnp.sum(rest, axis=1)
     return rest, inside.any(axis=0) & left
 
 
@@ -173,7 +161,7 @@ def split_gain(
     pivot_credit: Float[Array, "units children"],
     pivots: Int[Array, " units"],
 ) -> tuple[Float[Array, " units"], Float[Array, "units children"], Float[Array, "units children"]]:
-    """Nats gained by each unit's split, per row in which it is on; and the effects f^A and f^B of its halves."""
+    """Compute nats gained by each unit's split, per row in which it is on; and effects f^A and f^B of its halves."""
 
     def share(part: Array, whole: Array) -> Array:
         return jnp.clip(part / jnp.maximum(whole, 1e-9), 0, 1)
@@ -198,37 +186,34 @@ def renew(
     gain: Float[Array, " units"],
     halves: tuple[Float[Array, "units children"], Float[Array, "units children"]],
     unexplained: Float[Array, " children"],
-    start: tuple[float, float],
 ) -> tuple[Float[Array, "units children"], Float[Array, " units"]]:
-    """Weights and biases with the idle units put to new use.
+    """Put the idle units to new use: weights and biases then.
 
     Parameters
     ----------
     gain
-        Of splitting each unit, nats per row in which it is on.
+        Nats that splitting each unit gains, per row in which it is on.
     halves
         Effects f of the two halves of each unit.
     unexplained
         Share of the bits of each child that is left to its bias.
-    start
-        Range of the weights of a unit that starts anew.
     """
     # the k-th idle unit takes a half of the k-th best unit to split; ranks by comparison, as sorts take long to compile
     worth = jnp.where(idle, -jnp.inf, gain)
-    giving = ~idle & (gain > SPLIT_GAIN)
+    giving = ~idle & (gain > tuning.SPLIT_LEAST_NATS)
     turn = jnp.cumsum(idle) - 1
     takes = idle[:, None] & giving & (turn[:, None] == _rank(worth))  # (idle unit, unit that is split)
     taken, given = takes.any(1), takes.any(0)
-    first, second = (-jnp.log1p(-jnp.clip(half, 0.0, SUREST)) for half in halves)
+    first, second = (-jnp.log1p(-jnp.clip(half, 0.0, tuning.CHANGED_MOST_EFFECT)) for half in halves)
     halved = -jnp.log((1 + jnp.exp(-bias)) / 2)  # each half is on in half of the rows
-    fresh = jax.random.uniform(key, weights.shape, weights.dtype, *start) * unexplained
-    anew = jnp.where(idle[:, None], fresh, weights)
-    weights = jnp.where(taken[:, None], takes @ first, jnp.where(given[:, None], second, anew))
-    bias = jnp.where(taken, takes @ halved, jnp.where(given, halved, jnp.where(idle, FRESH_PRIOR, bias)))
+    fresh = jax.random.uniform(key, weights.shape, weights.dtype, *tuning.START_WEIGHTS) * unexplained
+    again = jnp.where(idle[:, None], fresh, weights)
+    weights = jnp.where(taken[:, None], takes @ first, jnp.where(given[:, None], second, again))
+    bias = jnp.where(taken, takes @ halved, jnp.where(given, halved, jnp.where(idle, tuning.FRESH_BIAS, bias)))
     return weights, bias
 
 
 def _rank(x: Float[Array, " units"]) -> Int[Array, " units"]:
-    """0 for the largest; of equal ones the first comes first."""
+    """Rank numbers, 0 for the largest; of equal ones the first comes first."""
     order = jnp.arange(len(x))
     return jnp.sum((x > x[:, None]) | ((x == x[:, None]) & (order < order[:, None])), axis=1)

@@ -1,28 +1,47 @@
-"""What a noisy-OR network is and how it is learned, and where sums over all of its states take the place of samples."""
+"""Settings of a noisy-OR network and its learning, and where sums over all of its states replace samples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral, Real
 
 import equinox as eqx
+import numpy as np
 
-from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or import enumeration, tuning
 
-__all__ = ["EXACT_LEARNING", "EXACT_LIKELIHOOD", "EXACT_MEANS", "Settings", "is_exact"]
-
-EXACT_LEARNING = 2**16  # pairs of states up to which EM sums over all of them
-DRAWN = 2**10  # states of a single layer up to which it takes less time to draw one of all than to make a chain
-EXACT_MEANS = 2**16  # posterior means and completions of a fitted network
-EXACT_LIKELIHOOD = 2**22  # and log p(x), where an estimate costs more
+__all__ = ["Settings", "counts_of", "is_exact", "prior_of"]
 
 
 def is_exact(sizes: Sequence[int], limit: int) -> bool:
-    """Whether sums over all hidden states are within a limit of `EXACT_...`."""
+    """Decide whether sums over all hidden states are at most a limit in number: pairs of states."""
     return enumeration.n_pairs(sizes) <= limit
 
 
+def prior_of(value: Sequence[float] | None) -> tuple[float, float]:
+    """Return shape and rate of the prior of the weights; complain of what is neither a pair of numbers nor None.
+
+    >>> prior_of((1, 2)), prior_of(None)
+    ((1.0, 2.0), (1.0, 0.0))
+    """
+    if value is None:
+        return 1.0, 0.0
+    numbers = [float(x) if isinstance(x, Real) else np.nan for x in value]
+    if len(numbers) != 2 or not (1 <= numbers[0] < np.inf and 0 <= numbers[1] < np.inf):
+        raise ValueError(f"prior must be (alpha, beta), alpha from 1 and beta from 0, or None, got {value!r}")
+    return numbers[0], numbers[1]
+
+
+def counts_of(name: str, value: Sequence[int], second: str, least: int) -> tuple[int, int]:
+    """Return a pair of whole numbers, chains and another; complain of anything else."""
+    counts = [int(x) for x in value if isinstance(x, Integral) and not isinstance(x, bool)]
+    if len(value) != 2 or len(counts) != 2 or counts[0] < least or counts[1] < 1:
+        raise ValueError(f"{name} must be a number of chains from {least} and one of {second} from 1, got {value!r}")
+    return counts[0], counts[1]
+
+
 class Settings(eqx.Module):
-    """What a network is, and how it is learned: numbers are arguments of what is compiled, the rest is its structure.
+    """Settings of a network and its learning: numbers are arguments of what is compiled, the rest is its structure.
 
     Attributes
     ----------
@@ -33,17 +52,17 @@ class Settings(eqx.Module):
     learner
         "robust", or as in the "paper".
     schedule
-        Of the paper, in which all layers are sampled from the beginning: "layers" are adapted one after the other,
+        For the paper's learner, which samples all layers from the beginning: "layers" are adapted one after the other,
         those above keep their random start; all "together"; or by "stability", all too, but weights to a unit once the
         unit itself rarely changes.
     inference
         "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can.
     n_chains
-        Of the estimate of log p(x).
+        Chains of the estimate of log p(x).
     leak
-        The least bias while layers are learned one by one; at the end biases may be as small as the table tells.
+        The least bias while layers are learned one by one; at the end biases may be as small as the table says.
     alpha, beta
-        Of the gamma prior of the weights; None is an alpha of 1, with which the update is a ratio.
+        Shape and rate of the gamma prior of the weights; None is an alpha of 1, with which the update is a ratio.
     n_updates, n_joint
         Updates of each layer, and of all together, of the robust learner.
     n_sweeps
@@ -51,7 +70,7 @@ class Settings(eqx.Module):
     n_samples
         Chains a row.
     n_steps
-        Of the estimate of log p(x).
+        Temperatures of the estimate of log p(x).
     """
 
     layer_sizes: tuple[int, ...] = eqx.field(static=True)
@@ -71,7 +90,7 @@ class Settings(eqx.Module):
 
     @property
     def n_layers(self) -> int:
-        """Hidden ones."""
+        """Number of hidden layers."""
         return len(self.layer_sizes)
 
     @property
@@ -92,15 +111,16 @@ class Settings(eqx.Module):
     @property
     def exact_end(self) -> bool:
         """Whether the last stage does."""
-        small = self.inference == "auto" and is_exact(self.layer_sizes, EXACT_LEARNING)
+        small = self.inference == "auto" and is_exact(self.layer_sizes, tuning.EXACT_MOST_PAIRS)
         return not self.paper and (self.exact_all or small)
 
     @property
     def drawn(self) -> bool:
         """Whether states to learn from are drawn from all states of a row rather than by chains."""
-        return self.exact_end and not self.exact_all and self.n_layers == 1 and 2 ** self.layer_sizes[0] <= DRAWN
+        few = self.n_layers == 1 and 2 ** self.layer_sizes[0] <= tuning.DRAWN_MOST_STATES
+        return self.exact_end and not self.exact_all and few
 
     @property
     def exact_means(self) -> bool:
         """Whether posterior means and completions are sums."""
-        return is_exact(self.layer_sizes, EXACT_MEANS)
+        return is_exact(self.layer_sizes, tuning.EXACT_MOST_PAIRS)

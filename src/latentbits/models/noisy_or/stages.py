@@ -19,13 +19,11 @@ from latentbits.models.noisy_or.starts import add_layer
 from latentbits.models.noisy_or.state import first_state
 from latentbits.models.noisy_or.update import climb
 
-__all__ = ["JOINT", "Plan", "stages_of"]
-
-JOINT = 60  # updates of all layers together
+__all__ = ["Plan", "stages_of"]
 
 
 class Plan(NamedTuple):
-    """What stages there are, which no compiled function knows of.
+    """Settings of the stages, which no compiled function knows.
 
     Attributes
     ----------
@@ -46,7 +44,7 @@ class Plan(NamedTuple):
 
 
 def stages_of(net: Settings, plan: Plan) -> tuple[Stage, ...]:
-    """The stages of learning, in their order."""
+    """List the stages of learning, in their order."""
     stages: list[Stage] = []
     if net.at_once:
         stages.append(_learning(net, plan, net.n_layers + 1, "all layers", plan.n_epochs * net.n_layers))
@@ -75,7 +73,7 @@ def stages_of(net: Settings, plan: Plan) -> tuple[Stage, ...]:
 
 
 def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
-    """The stage that learns one layer, or all of them (`layer` is one more than there are)."""
+    """Make the stage that learns one layer, or all of them (`layer` is one more than there are)."""
     start = Partial(first_state, net, layer)
     if net.exact_all and not net.paper:  # every stage is exact EM
         return Iterate(name, start=start, max_iter=max_iter)

@@ -1,4 +1,4 @@
-"""What is handed on: from one update to the next (`State`), and from both to a pass over the rows (`Shared`)."""
+"""Values handed on: from one update to the next (`State`), and from both to a pass over the rows (`Shared`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Shared", "State", "done", "first_state", "prepare"]
 
 
 class State(eqx.Module):
-    """What an update hands to the next.
+    """Memory that an update hands to the next.
 
     Attributes
     ----------
@@ -34,13 +34,13 @@ class State(eqx.Module):
     average
         Trials and successes of weights and biases, averaged over the last updates.
     change
-        Of each hidden unit, the probability of a change in the last updates.
+        For each hidden unit, the probability of a change in the last updates.
     met
         In how many rows each unit was observed, in all updates of this stage.
     gain
-        Of each hidden unit, nats that it was good for in an update, averaged as its trials are.
+        For each hidden unit, nats that it was good for in an update, averaged as its trials are.
     level
-        Of each layer, nats that the least probable bits without a cause cost in the last update.
+        For each layer, nats that the least probable bits without a cause cost in the last update.
     """
 
     layer: Int[Array, ""]
@@ -56,7 +56,7 @@ class State(eqx.Module):
 
 
 class Shared(eqx.Module):
-    """What a pass needs and no row changes."""
+    """Values that a pass needs and no row changes."""
 
     depth: Int[Array, ""]  # hidden layers in use: in the paper's learning all, else those learned so far
     n_sweeps: Int[Array, ""]
@@ -67,7 +67,7 @@ class Shared(eqx.Module):
 
 
 def first_state(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
-    """Nothing seen yet, and layer `layer` to learn; one more than there are for all of them."""
+    """Start with nothing seen yet, and layer `layer` to learn; one more than there are for all of them."""
     weights, biases = (jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases))
     return State(
         layer=jnp.asarray(layer),
@@ -84,12 +84,12 @@ def first_state(net: Settings, layer: Int[Array, ""] | int, params: Params) -> S
 
 
 def done(net: Settings, state: State) -> Array:
-    """Whether a stage has made its updates."""
+    """Decide whether a stage has made its updates."""
     return state.step >= jnp.where(state.layer > net.n_layers, net.n_joint, net.n_updates)
 
 
 def prepare(net: Settings, params: Params, state: State | Secants | None, progress: Progress | None) -> Shared:
-    """What a pass is given; without a state, a pass of a fitted network."""
+    """Prepare what a pass needs; without a state, for a pass of a fitted network."""
     state = state if isinstance(state, State) else first_state(net, net.n_layers + 1, params)
     together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
     summed = net.exact_means if progress is None else net.exact_end or net.exact_all

@@ -11,29 +11,22 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.model import Progress
 from latentbits.core.secants import Secants
-from latentbits.models.noisy_or import climbing
+from latentbits.models.noisy_or import climbing, tuning
 from latentbits.models.noisy_or.e_step import objective
 from latentbits.models.noisy_or.learning import Stats, new_weight
-from latentbits.models.noisy_or.network import STRONGEST, Params
-from latentbits.models.noisy_or.renewal import ODD_ROWS, choose_pivots, from_odd_rows, put_to_use
+from latentbits.models.noisy_or.network import Params
+from latentbits.models.noisy_or.renewal import choose_pivots, from_odd_rows, put_to_use
 from latentbits.models.noisy_or.settings import Settings
-from latentbits.models.noisy_or.starts import START
 from latentbits.models.noisy_or.state import Shared, State
 
 __all__ = ["climb", "update"]
-
-RARELY = 0.1  # ones in all rows: a bias of no less; a bit that was never on may be so in the next row
-STABLE = 0.1  # a unit that changes with less than this probability is ready to be learned from
-RENEW_EVERY = 30  # updates
-ODD_EVERY = 5  # late in the learning of a layer, when units start from the least probable rows
-ENOUGH = 20.0  # rows in which a unit was on, from which its weights are learned
 
 
 def update(
     net: Settings, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[State, Params]:
-    """The update from one block of rows, of the layer that is learned or of all."""
-    # the rest of a table may be a few rows: the statistics before make up for those that it lacks
+    """Update the layer that is learned, or all, from one block of rows."""
+    # statistics of the last updates; where the rest of a table is few rows, those before make up for what it lacks
     rows = jnp.maximum(state.rows, stats.n_rows)
     whole = stats.n_rows / jnp.where(rows > 0, rows, 1)
     met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
@@ -43,13 +36,16 @@ def update(
     average = _averaged(state, stats, whole, memory)
     gain = tuple(old + m * (new - old * whole) for old, new, m in zip(state.gain, stats.gain, memory, strict=True))
     change = tuple(c / jnp.where(stats.n_rows > 0, stats.n_rows, 1) for c in stats.change)
+    # the M-step, and new use for idle units
     fitted = _fitted(net, state.layer, params, average, change, table)
-    due = (state.since >= RENEW_EVERY - 1) & (state.step < net.n_updates - RENEW_EVERY) & (whole > 0.5)
-    due = due & (state.layer <= net.n_layers)
+    every = tuning.UPDATES_PER_RENEWAL
+    due = (state.since >= every - 1) & (state.step < net.n_updates - every)
+    due = due & (whole > 0.5) & (state.layer <= net.n_layers)
     if not net.paper and not net.exact_all:
         fitted = jax.lax.cond(due, partial(_renewed, net, progress.key, state, stats), lambda fitted: fitted, fitted)
         worth = [g / m for g, m in zip(gain, memory, strict=True)]  # in all the rows that are remembered
         fitted, average = _with_rare_causes(net, state, fitted, average, stats, worth, part)
+    # what the next update needs
     pivots = tuple(
         choose_pivots(jax.random.fold_in(progress.key, net.n_layers + layer), -jnp.expm1(-w))
         for layer, w in enumerate(fitted.weights)
@@ -64,25 +60,26 @@ def update(
 def climb(
     net: Settings, state: Secants, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[Secants, Params]:
-    """The update of exact EM of all layers together; weights stay between the same bounds as those of EM itself."""
+    """Update all layers together by exact EM; weights stay between the same bounds as those of EM itself."""
     average = stats.seen, stats.credit, stats.bias_seen, stats.bias_credit
     image = _fitted(net, jnp.asarray(net.n_layers + 1), params, average, stats.change, stats.bias_seen)
     value = objective(net, params, shared, stats)
     state, ahead = climbing.climb(state, params, image, stats, value, net.alpha, net.beta)
+    # the bounds of EM
     least = [_least_bias(net, jnp.asarray(True), n_rows) for n_rows in stats.bias_seen]
-    biases = [jnp.clip(b, low, STRONGEST) for b, low in zip(ahead.biases, least, strict=True)]
+    biases = [jnp.clip(b, low, tuning.STRONGEST_WEIGHT) for b, low in zip(ahead.biases, least, strict=True)]
     if not net.bias:
         biases[:-1] = params.biases[:-1]
-    return state, Params(tuple(jnp.clip(w, 0, STRONGEST) for w in ahead.weights), tuple(biases))
+    return state, Params(tuple(jnp.clip(w, 0, tuning.STRONGEST_WEIGHT) for w in ahead.weights), tuple(biases))
 
 
 def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[Array, " _"]]:
-    """Share of the last update in the statistics of each hidden unit, layer by layer.
+    """Compute the share of the last update in the statistics of each hidden unit, layer by layer.
 
     All layers together, the sampled statistics of the second half are averaged.  And once common causes have been
     found, what has been seen of a rare one must be remembered: where no row of an update has it, (9) would set its
-    weights to zero for good.  So a unit looks back on so many updates that it was on in `ENOUGH` rows of them, or on
-    the whole table.
+    weights to zero for good.  So a unit looks back on as many updates as it takes to be on in `MEMORY_ROWS` rows,
+    or on the whole table.
     """
     late = state.step - net.n_joint // 2
     sampled = not (net.paper or net.exact_end or net.exact_all)
@@ -92,7 +89,7 @@ def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[A
     shares = []
     for trials in state.average[0]:
         on = jnp.max(trials, axis=1)
-        own = jnp.where((on > 0) & remembers, jnp.clip(on / ENOUGH, part, 1.0), 1.0)
+        own = jnp.where((on > 0) & remembers, jnp.clip(on / tuning.MEMORY_ROWS, part, 1.0), 1.0)
         shares.append(jnp.minimum(share, own))
     return shares
 
@@ -100,7 +97,7 @@ def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[A
 def _averaged(
     state: State, stats: Stats, whole: Float[Array, ""], memory: Sequence[Float[Array, " _"]]
 ) -> tuple[tuple[Array, ...], ...]:
-    """Trials and successes, each unit's with a memory of its own; the inputs' biases are as quick as any unit."""
+    """Average trials and successes, each unit's with its own memory; the inputs' biases are as quick as any unit."""
     inputs = jnp.max(jnp.stack([jnp.max(m) for m in memory]))
 
     def mixed(old: tuple[Array, ...], new: tuple[Array, ...], shares: Sequence[Array]) -> tuple[Array, ...]:
@@ -124,14 +121,14 @@ def _fitted(
     change: Sequence[Array],
     n_rows: Sequence[Array],
 ) -> Params:
-    """The M-step (9), of the layers that are learned now.
+    """Compute the M-step (9), of the layers that are learned now.
 
     Parameters
     ----------
     current
         The layer that is learned; one more than there are, where all are.
     n_rows
-        Of the table, whose rows come again in every pass, in which each unit was observed.
+        Rows of the table in which each unit was observed; they come again in every pass.
     """
     seen, credit, bias_seen, bias_credit = average
     weights, biases = list(params.weights), list(params.biases)
@@ -142,11 +139,11 @@ def _fitted(
         # the paper leaves the prior of a layer to the one above, which is there from the beginning
         learned = every | (current == layer + 1) | ((current == layer) & (last or not net.paper))
         if net.at_once and net.schedule == "stability" and layer > 0:
-            learned = learned & (change[layer - 1] < STABLE)
+            learned = learned & (change[layer - 1] < tuning.STABLE_CHANGE)
         own = new_weight(bias_seen[layer], bias_credit[layer], net.alpha, net.beta, least)
         if net.bias or last:
             biases[layer] = jnp.where(learned, own, biases[layer])
-        elif not net.paper:  # a layer that has nothing above it yet has a prior of its own
+        elif not net.paper:  # a layer that has nothing above it yet has its own prior
             biases[layer] = jnp.where((current == layer) & (layer > 0), own, biases[layer])
         if not last:
             fitted = new_weight(seen[layer], credit[layer], net.alpha, net.beta)
@@ -155,16 +152,16 @@ def _fitted(
 
 
 def _least_bias(net: Settings, every: Bool[Array, ""], n_rows: Float[Array, " _"]) -> Float[Array, " _"]:
-    """Chains of single layers move better with larger biases; in the end rare ones are as rare as they are."""
-    return jnp.where(every, jnp.minimum(net.leak, RARELY / (n_rows + 1)), net.leak)
+    """Bound biases: larger ones help chains of single layers move; in the end rare ones are as rare as they are."""
+    return jnp.where(every, jnp.minimum(net.leak, tuning.RAREST_ONES / (n_rows + 1)), net.leak)
 
 
 def _renewed(net: Settings, key: Key[Array, ""], state: State, stats: Stats, params: Params) -> Params:
-    """Idle units of the layer that is learned are put to new use."""
+    """Put idle units of the layer that is learned to new use."""
     weights, biases = list(params.weights), list(params.biases)
     for layer in range(net.n_layers):
         own_key = jax.random.fold_in(key, layer)
-        used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer], START)
+        used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer])
         now_due = state.layer == layer + 1
         weights[layer] = jnp.where(now_due, used[0], weights[layer])
         biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
@@ -172,8 +169,8 @@ def _renewed(net: Settings, key: Key[Array, ""], state: State, stats: Stats, par
 
 
 def _is_late(net: Settings, state: State) -> Bool[Array, ""]:
-    """Whether the common causes of the layer that is learned have been found: what is left to find is rare."""
-    return (state.layer <= net.n_layers) & (state.step >= net.n_updates - 2 * RENEW_EVERY)
+    """Decide whether the common causes of the layer that is learned have been found: what is left to find is rare."""
+    return (state.layer <= net.n_layers) & (state.step >= net.n_updates - 2 * tuning.UPDATES_PER_RENEWAL)
 
 
 def _with_rare_causes(
@@ -185,9 +182,9 @@ def _with_rare_causes(
     worth: Sequence[Float[Array, " _"]],
     part: Float[Array, ""],
 ) -> tuple[Params, tuple[tuple[Array, ...], ...]]:
-    """Late in the learning of a layer, a unit with nothing to do starts from the least probable rows of an update.
+    """Start a unit with nothing to do from the least probable rows of an update, late in the learning of a layer.
 
-    What it starts with stands for what it has seen, so that it is not forgotten in the next update.
+    Its start counts as rows that it has seen, so that it is not forgotten in the next update.
 
     Parameters
     ----------
@@ -198,8 +195,10 @@ def _with_rare_causes(
     """
     weights, biases = list(params.weights), list(params.biases)
     seen, credit, bias_seen, bias_credit = (list(x) for x in average)
+    # whether it is time
     left = net.n_updates - state.step
-    due = _is_late(net, state) & (left % ODD_EVERY == 0) & (left > ODD_EVERY) & (part < 1)
+    every = tuning.UPDATES_PER_ODD_START
+    due = _is_late(net, state) & (left % every == 0) & (left > every) & (part < 1)
     for layer in range(net.n_layers):
         odd = stats.odd[layer] / jnp.maximum(stats.odd_weight[layer], 1e-30)
         n = stats.n_rows, stats.n_rows / part
@@ -207,8 +206,8 @@ def _with_rare_causes(
         new = chosen & due & (state.layer == layer + 1)
         weights[layer] = jnp.where(new[:, None], w, weights[layer])
         biases[layer + 1] = jnp.where(new, b, biases[layer + 1])
-        seen[layer] = jnp.where(new[:, None], ODD_ROWS, seen[layer])
-        credit[layer] = jnp.where(new[:, None], ODD_ROWS * -jnp.expm1(-w), credit[layer])
+        seen[layer] = jnp.where(new[:, None], tuning.ODD_ROWS_PER_UPDATE, seen[layer])
+        credit[layer] = jnp.where(new[:, None], tuning.ODD_ROWS_PER_UPDATE * -jnp.expm1(-w), credit[layer])
         bias_seen[layer + 1] = jnp.where(new, stats.n_rows, bias_seen[layer + 1])
-        bias_credit[layer + 1] = jnp.where(new, ODD_ROWS, bias_credit[layer + 1])
+        bias_credit[layer + 1] = jnp.where(new, tuning.ODD_ROWS_PER_UPDATE, bias_credit[layer + 1])
     return Params(tuple(weights), tuple(biases)), (tuple(seen), tuple(credit), tuple(bias_seen), tuple(bias_credit))

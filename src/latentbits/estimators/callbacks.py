@@ -24,7 +24,7 @@ class WithCallbacks:
     if find_spec("sklearn.callback") is not None:
 
         def set_callbacks(self, *callbacks: Any) -> Self:
-            """Have these told of the course of learning, such as ``sklearn.callback.ProgressBar()``.
+            """Let these callbacks follow the course of learning, such as ``sklearn.callback.ProgressBar()``.
 
             Parameters
             ----------
@@ -61,7 +61,7 @@ def told_to_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Ite
 
 
 class _Course:
-    """What is heard of learning, as tasks."""
+    """Course of learning as callbacks see it: tasks."""
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator, self._root = estimator, context
@@ -75,7 +75,7 @@ class _Course:
         self._begin_pass()
 
     def end_pass(self) -> bool:
-        """Whether a callback asks for an end."""
+        """Report the end of a pass; return whether a callback asks for an end."""
         stop = self._pass.call_on_fit_task_end(estimator=self._estimator)
         self._begin_pass()
         return stop

@@ -36,7 +36,7 @@ class _Beside:
 
 
 class WithCovariates(WithCriteria):
-    """Of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
+    """Part of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
 
     `fit_report`, `standard_errors`, `classification`, `bivariate_residuals`, `score`, `score_samples`,
     `log_likelihood`, `log_likelihoods`, `transform` and `posterior` do, and need them where `fit` had them.  The other
@@ -130,7 +130,7 @@ class WithCovariates(WithCriteria):
     # ---------------------------------------------------------------- use
 
     def transform(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """P(component | row) of each row.
+        """Compute P(component | row) of each row.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class WithCovariates(WithCriteria):
         return super().transform(self._beside(X, covariates))
 
     def posterior(self, X: Any, covariates: Any = None) -> Any:
-        """P(component | row) of each row as `mean`, and the most probable component as `mode`.
+        """Compute P(component | row) of each row as `mean`, and the most probable component as `mode`.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class WithCovariates(WithCriteria):
         return super().posterior(self._beside(X, covariates))
 
     def log_likelihoods(self, X: Any, covariates: Any = None) -> LogLikelihood:
-        """log p(x) of each row, given its covariates if any, with its errors, which are 0 but for rounding.
+        """Compute log p(x) of each row, given its covariates if any; its errors are 0 but for rounding.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class WithCovariates(WithCriteria):
         return super().log_likelihoods(self._beside(X, covariates))
 
     def score_samples(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """log p(x) of each row, in nats, given its covariates if any; missing bits are marginalised.
+        """Compute log p(x) of each row, in nats, given its covariates if any; missing bits are marginalised.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class WithCovariates(WithCriteria):
         return super().score_samples(self._beside(X, covariates))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
-        """Mean of `score_samples`: nats per row, the larger the better.
+        """Compute the mean of `score_samples`: nats per row, the larger the better.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class WithCovariates(WithCriteria):
     def log_likelihood(
         self, X: Any, return_error: bool = False, sample_weight: Any = None, covariates: Any = None
     ) -> float | tuple[float, float]:
-        """Log-likelihood of a table: the sum over its rows, in nats, given their covariates if any.
+        """Compute the log-likelihood of a table: the sum over its rows, in nats, given their covariates if any.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class WithCovariates(WithCriteria):
         return super().log_likelihood(self._beside(X, covariates), return_error, sample_weight)
 
     def fit_report(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> FitReport:
-        """What the fit is worth: log-likelihood, free parameters and criteria; G², X² and entropy without covariates.
+        """Report log-likelihood, free parameters and criteria of a fit; G², X² and entropy without covariates.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class WithCovariates(WithCriteria):
         return regression_fit(report, share, np.ones(len(share)) if weight is None else weight, self.means_)
 
     def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors:
-        """Standard errors of `coefficients_`, with z and p-values, by the observed information of all parameters.
+        """Compute standard errors of `coefficients_`, with z and p-values, by the observed information.
 
         They are of a maximum of the likelihood, so only of a fit with ``smoothing=0``.
 
@@ -305,7 +305,7 @@ class WithCovariates(WithCriteria):
         return _Beside(X, covariates)
 
     def _class_shares(self, table: np.ndarray) -> np.ndarray:
-        """P(class) of each row by its covariates, which come after its bits."""
+        """Compute P(class) of each row by its covariates, which come after its bits."""
         params = self.params_
         inner = (table[:, self.n_features_in_ :] - params.centre) @ params.turn
         return softmax(np.column_stack([np.ones(len(inner)), inner]) @ params.slopes.T, axis=1)
@@ -331,7 +331,7 @@ class WithCovariates(WithCriteria):
         return rows
 
     def _read(self, covariates: Any, n_rows: int, reset: bool) -> np.ndarray:
-        """The covariates as numbers; at a fit their names and number are taken, else they must be the same."""
+        """Read the covariates as numbers; a fit takes their names and number, which must be the same afterwards."""
         Z, names = read_covariates(covariates)
         if len(Z) != n_rows:
             raise DataError(f"X has {n_rows} rows and covariates {len(Z)}: there must be one for each row")
@@ -362,7 +362,7 @@ class WithCovariates(WithCriteria):
         return {"slopes": (k, p + 1), "centre": (p,), "turn": (p, p)} if p else {}
 
     def _expose_coefficients(self) -> None:
-        """Slopes as those of the covariates as they were given, less those of the first class."""
+        """Set the slopes in units of the covariates as they were given, less those of the first class."""
         if not self._n_covariates:
             return
         params = self.params_
@@ -389,12 +389,12 @@ class WithCovariates(WithCriteria):
 
 
 def _covariates_of(engine: Engine, n_covariates: int) -> np.ndarray:
-    """The covariates of rows that have them as their last columns."""
+    """Take the covariates of rows that have them as their last columns."""
     return np.concatenate(list(engine.blocks()))[:, -n_covariates:]
 
 
 def _whitening(Z: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """centre and turn, for which (Z - centre) @ turn has mean 0 and the identity for its covariance."""
+    """Find centre and turn, for which (Z - centre) @ turn has mean 0 and the identity for its covariance."""
     centre = np.average(Z, axis=0, weights=weights)
     spread = np.sqrt(np.average((Z - centre) ** 2, axis=0, weights=weights))
     if not np.all(spread > 1e-12 * np.maximum(1e-300, np.abs(Z).max(0))):

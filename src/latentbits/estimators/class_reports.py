@@ -52,7 +52,7 @@ class WithClassReports(WithCriteria):
         weights_are: str = "counts",
         covariates: Any = None,
     ) -> ClassErrors | MembershipErrors:
-        """Standard errors of shares and probabilities of the classes, and intervals.
+        """Compute standard errors of shares and probabilities of the classes, and intervals.
 
         By the observed information of the rows (Louis's identity, in float64) in the metric of probabilities.
         Probabilities at 0 or 1 are held there: they have none (NaN), which `notes` tells.
@@ -116,7 +116,7 @@ class WithClassReports(WithCriteria):
         return replace(found, notes=(*found.notes, why))
 
     def classification(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> Classification:
-        """How clearly rows belong to classes: mean posteriors by most probable class, and what is expected to be wrong.
+        """Measure how clearly rows belong to classes: mean posteriors by most probable class, and expected errors.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class WithClassReports(WithCriteria):
         return class_fit.classification(rows, weights, self._classes()[1])
 
     def bivariate_residuals(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> BivariateResiduals:
-        """How well classes explain that columns go together: X2 of the 2 x 2 table of each pair of columns.
+        """Test whether classes explain that columns go together: X2 of the 2 x 2 table of each pair of columns.
 
         Large where two columns go together within classes, which the model says they do not.
 
@@ -249,7 +249,7 @@ class WithClassReports(WithCriteria):
         return replace(found, notes=(*found.notes, *notes))
 
     def _modal(self, bits: np.ndarray) -> np.ndarray:
-        """Most probable class of each row."""
+        """Find the most probable class of each row."""
         weights, means = self._classes()
         parts = [
             shares_of(bits[some], weights, means)[0].argmax(1)
@@ -258,7 +258,7 @@ class WithClassReports(WithCriteria):
         return np.concatenate(parts) if parts else np.zeros(0, int)
 
     def _more_of_fit(self, X: Any, sample_weight: Any, report: FitReport) -> ClassFitReport:
-        """The report of all families with what patterns tell of classes."""
+        """Add what patterns say of classes to the report of all families."""
         rows = self._patterns(X, sample_weight)
         return class_fit.class_fit(report, rows, *self._classes(), self._idle, self.smoothing_)
 
@@ -266,7 +266,7 @@ class WithClassReports(WithCriteria):
         return np.asarray(self.weights_, np.float64), np.asarray(self.means_, np.float64)
 
     def _rows_and_shares(self, X: Any, sample_weight: Any, covariates: Any) -> tuple[Patterns, np.ndarray]:
-        """Distinct rows and shares of the classes; with covariates all rows, and P(class) of each by these."""
+        """Return distinct rows and shares of the classes; with covariates all rows, and P(class) of each by these."""
         if not self._n_covariates and covariates is None:
             return self._patterns(X, sample_weight), self._classes()[0]
         engine = self._open(self._beside(X, covariates), reset=False, sample_weight=sample_weight)
@@ -284,7 +284,7 @@ class WithClassReports(WithCriteria):
 
 
 def _with_weights(engine: Engine) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """The blocks of an engine, each with the weights of its rows."""
+    """Yield the blocks of an engine, each with the weights of its rows."""
     first = 0
     for block in engine.blocks():
         yield block, None if engine.weights is None else engine.weights[first : first + len(block)]

@@ -65,7 +65,7 @@ class Explanation(NamedTuple):
 def shares_of(
     weight: np.ndarray, bias: np.ndarray, parents: np.ndarray, children: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whose doing it is that units of a layer are on: the shares of the units above them, and of their biases.
+    """Share out why units of a layer are on: among the units above them, and their biases.
 
     A unit with causal input u is on if at least one of Poisson(u) events happens to it, so that 1 - exp(-u) is its
     probability; w / u of these come from a cause with weight w, the others from other causes and the bias.
@@ -95,7 +95,7 @@ def explanation_of(
     means: Sequence[np.ndarray],
     log_joint: float,
 ) -> Explanation:
-    """Who explains what, by `shares_of`.
+    """Find which unit explains which, by `shares_of`.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class Sizes:
     factors: bool = False
 
     def steps(self, n_columns: int, n_rows: int) -> Steps:
-        """For a table to learn from.
+        """Choose the numbers of causes to try on a table to learn from.
 
         >>> Sizes(least=2).steps(5, 1000)
         Steps(first=2, most=64, stride=4, least=2)
@@ -181,15 +181,15 @@ class Family:
         return import_module(self.summarized_by)
 
     def searched_for(self, rows: Rows) -> bool:
-        """Whether searches and comparisons of such rows try it without being asked."""
+        """Return whether searches and comparisons of such rows try it without being asked."""
         return self.searched and self.takes(rows)
 
     def takes(self, rows: Rows) -> bool:
-        """Whether searches and comparisons of such rows can have it."""
+        """Return whether searches and comparisons of such rows can have it."""
         return rows in self.rows and (rows == "bits" or self.real_settings is not None)
 
     def new(self, size: int | str | tuple[int, ...] = 1, rows: Rows = "bits", n_columns: int = 0) -> Any:
-        """A model of this size, as comparisons and searches take it.
+        """Make a model of this size, as comparisons and searches take it.
 
         >>> family("noisy-or").new(8).layer_sizes
         (8,)
@@ -208,7 +208,7 @@ class Family:
         return self.size.endswith("_sizes")
 
     def title(self, size: Any = 1) -> str:
-        """Its name for people, with a size.
+        """Return its name for people, with a size.
 
         >>> family("latent-trait").title(1), family("latent-trait").title(2), family("mixture").title(4)
         ('1 latent trait', '2 latent traits', 'mixture of 4')
@@ -227,7 +227,7 @@ class Family:
 
 
 def _power_of_two(limit: float) -> int:
-    """The largest that is not above, but at least 1."""
+    """Return the largest power of two that is not above the limit, but at least 1."""
     return 1 << max(0, int(limit).bit_length() - 1)
 
 
@@ -493,12 +493,12 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def families(rows: Rows | None = None) -> Iterator[Family]:
-    """All families of this library, or, for `rows`, those that searches of such rows have."""
+    """List all families of this library, or, for `rows`, those that searches of such rows have."""
     return (one for one in FAMILIES if (not one.foreign if rows is None else one.searched_for(rows)))
 
 
 def family(name: str) -> Family:
-    """The family of this name; a name that is none of theirs is an error."""
+    """Find the family of this name; raise an error where there is none."""
     for one in FAMILIES:
         if one.name == name:
             return one
@@ -506,7 +506,7 @@ def family(name: str) -> Family:
 
 
 def family_of(estimator: Any) -> Family:
-    """The family of an estimator.
+    """Find the family of an estimator.
 
     >>> from latentbits import NoisyOrNetwork
     >>> network = NoisyOrNetwork((16, 4))
@@ -521,13 +521,13 @@ def family_of(estimator: Any) -> Family:
 
 
 def size_of(estimator: Any) -> int:
-    """Its number of causes; of layers, that of the lowest."""
+    """Return an estimator's number of causes; of layers, that of the lowest."""
     sizes = _sizes_of(estimator)
     return sizes[0] if sizes else 1
 
 
 def name_of(estimator: Any) -> str:
-    """Its name for people.
+    """Return an estimator's name for people.
 
     >>> from latentbits import BernoulliMixture, CurvedTrait, LatentTrait, TraitMaps
     >>> name_of(BernoulliMixture(4)), name_of(LatentTrait(1)), name_of(TraitMaps(3, 2))

@@ -160,7 +160,7 @@ class Fitting(WithCallbacks, Settings):
             raise type(error)(f"X_val: {error}") from error
 
     def _stops_early(self, rows: Engine) -> bool:
-        """Whether held-out rows can end learning, with these settings."""
+        """Return whether held-out rows can end learning, with these settings."""
         return any(getattr(stage, "stops_early", False) for stage in self._model_for(rows).stages)
 
     def _held_out_share(self) -> float:

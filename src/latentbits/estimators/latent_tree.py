@@ -151,7 +151,7 @@ class LatentTree(WithFitReport):
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _sizes(self) -> int | tuple[int, ...]:
-        """States of all variables, or of each."""
+        """Return the number of states of all variables, or of each."""
         if isinstance(self.n_states, Integral):
             return int(self.n_states)
         sizes = np.asarray(self.n_states)
@@ -189,7 +189,7 @@ class LatentTree(WithFitReport):
             yield f"of bits that may be flipped (softening={self.softening:g})"
 
     def _causes(self) -> Iterator[tuple[str, str]]:
-        """The closest neighbours on the largest tree."""
+        """Yield the closest neighbours on the largest tree."""
         tree = int(np.argmax(self.weights_))
         names, parents, bits = self._input_names(), self.parents_[tree], self.information_[tree] / np.log(2)
         for column in np.argsort(-bits, kind="stable").tolist():

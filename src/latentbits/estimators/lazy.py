@@ -23,7 +23,7 @@ __all__ = ["lazy_rows", "lazy_scores"]
 
 
 def lazy_rows(function: Callable[..., Any], engine: DaskEngine, layout: Layout, given: Pass) -> Any:
-    """A function of each row, as `latentbits.engines.passes.map_rows` has them, as Dask arrays."""
+    """Apply a function to each row, as `latentbits.engines.passes.map_rows` does, as Dask arrays."""
     _refuse_empty(engine)
     tree_of = callable_tree(function)
     parts = engine.delayed_runs(rows_of_run, (tree_of, given), layout)
@@ -33,7 +33,7 @@ def lazy_rows(function: Callable[..., Any], engine: DaskEngine, layout: Layout, 
 def lazy_scores(
     likelihood: Callable[..., Any], told: bool, engine: DaskEngine, passes: Sequence[tuple[Layout, Pass]]
 ) -> Any:
-    """log p(x) of each row, float64, as a Dask array.
+    """Compute log p(x) of each row, float64, as a Dask array.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _refuse_empty(engine: DaskEngine) -> None:
 
 
 def _shapes(function: Any, given: Pass, layout: Layout, engine: DaskEngine) -> PyTree:
-    """Of what a function of rows gives, without computing it."""
+    """Find the shapes of what a function of rows gives, without computing it."""
     rows = jax.ShapeDtypeStruct((1, engine.n_features), np.uint8 if engine.bits else layout.dtype)
     known = {"purpose": E_STEP, "complete": False, "dtype": layout.dtype, "few": False}
     number = np.uint32(0)

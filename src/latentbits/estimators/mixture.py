@@ -204,7 +204,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         return tuple(np.flatnonzero(look(engine).idle[: self.n_features_in_]).tolist())  # covariates come after
 
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
-        """Log-likelihood, parameters and rows that count, and the information criteria made of them.
+        """Compute log-likelihood, parameters and rows that count, and the information criteria made of them.
 
         They are defined where the likelihood has its maximum, so only for a fit with ``smoothing=0``.
 
@@ -232,7 +232,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
             yield f"with the penalty of smoothing={self.smoothing_:g}"
 
     def _causes(self) -> Iterator[tuple[str, str]]:
-        """Kinds by the columns in which their rows differ most from all rows."""
+        """Yield the kinds by the columns in which their rows differ most from all rows."""
         names, apart = self._input_names(), self.means_ - self.weights_ @ self.means_
         for place, (share, mean) in enumerate(zip(self.weights_, self.means_)):
             ((_, told),) = named_weights("", names, apart[place : place + 1], values=mean[None], form=".2f")

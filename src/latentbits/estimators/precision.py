@@ -37,26 +37,26 @@ TOLD = 1e-2  # nats per row: an error of a mean that is worth a warning, unless 
 
 
 def rounded(found: Any, n_columns: int, dtype: np.dtype, *, told: bool) -> LogLikelihood:
-    """Log-likelihoods with what rounding has cost each: as the model tells beside them, or for so many columns."""
+    """Add to log-likelihoods what rounding has cost each: as the model says beside them, or for their columns."""
     rows, lost = found if told else (found, rounding(n_columns, dtype) * np.abs(np.asarray(found.value, np.float64)))
     return with_rounding(rows, lost)
 
 
 def with_rounding(rows: LogLikelihood, lost: np.ndarray) -> LogLikelihood:
-    """Log-likelihoods whose error includes what rounding has cost each, in nats."""
+    """Add to the errors of log-likelihoods what rounding has cost each, in nats."""
     told = np.where(np.isfinite(lost) & (lost > TOLERANCE), lost, 0).astype(np.float64)
     error = np.hypot(rows.error, told) if told.any() else rows.error
     return eqx.tree_at(lambda r: (r.error, r.rounding), rows, (error, told), is_leaf=lambda leaf: leaf is None)
 
 
 def sum_of(rows: LogLikelihood, weights: np.ndarray | None = None) -> float:
-    """Log-likelihood of all rows, each as often as it counts; a row that does not count may have any."""
+    """Sum the log-likelihoods of all rows, each as often as it counts; a row that does not count may have any."""
     value = np.asarray(rows.value, np.float64)
     return float(np.sum(value) if weights is None else np.sum(weights * np.where(weights > 0, value, 0)))
 
 
 def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | None = None) -> float:
-    """Standard error of the sum over rows.
+    """Compute the standard error of the sum over rows.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | N
 
 
 def imprecise(lost: float, dtype: str) -> str:
-    """In words: so many nats per row are open in this precision, and what to do."""
+    """Say how many nats per row are open in this precision, and what to do."""
     advice = (
         "dtype='auto' takes float64 where that matters"
         if dtype == SINGLE.name

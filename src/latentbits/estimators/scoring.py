@@ -158,7 +158,7 @@ class Scoring(Answers):
         return error_of_sum(rows, self._errors_average_out, weights)
 
     def error_of_mean(self, rows: LogLikelihood, sample_weight: Any = None) -> float:
-        """Standard error with which the mean of these log-likelihoods is known, in nats per row; 0 where it is exact.
+        """Compute the standard error of the mean of these log-likelihoods, in nats per row; 0 where it is exact.
 
         Parameters
         ----------

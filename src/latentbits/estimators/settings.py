@@ -155,7 +155,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         return self.real_valued and self.binarize is None
 
     def _given_dtype(self) -> np.dtype | None:
-        """`dtype`, None for "auto"."""
+        """Read `dtype`, None for "auto"."""
         if isinstance(self.dtype, str) and self.dtype == "auto":
             return None
         dtype = np.dtype(self.dtype)
@@ -176,7 +176,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         return DOUBLE if isinstance(engine, SparseEngine) and self._may_widen(dtype) else dtype
 
     def _may_widen(self, dtype: np.dtype) -> bool:
-        """Whether float64 may replace this precision where it loses too much."""
+        """Return whether float64 may replace this precision where it loses too much."""
         return dtype == SINGLE and self._given_dtype() is None
 
     def _dtype_for(self, engine: Engine) -> np.dtype:
@@ -191,7 +191,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         return 0.0
 
     def _rounding_of(self, engine: Engine, dtype: np.dtype) -> Powers:
-        """Nats that real-valued rows lose in this precision under the fitted parameters: on average, and at most."""
+        """Compute the nats, mean and largest, that real-valued rows lose in this precision under the parameters."""
         return Powers(0.0, 0.0)
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:

@@ -31,7 +31,7 @@ WIDTH = 80
 
 
 def found_by(model: LatentModel) -> Iterator[tuple[str, str]]:
-    """Lines, each with what it is about: size, bits per row, how learning ended, and the first of the causes."""
+    """List lines, each with its subject: size, bits per row, how learning ended, and the first of the causes."""
     yield "found", _size(model)
     yield from _worth(model)
     yield "learning", _ending(model)
@@ -43,7 +43,7 @@ def found_by(model: LatentModel) -> Iterator[tuple[str, str]]:
 
 
 def as_text(line: str, found: Iterable[tuple[str, str]]) -> str:
-    """Below a line of scikit-learn's, within the width of a terminal.
+    """Write lines below one of scikit-learn's, within the width of a terminal.
 
     >>> print(as_text("Model(2)", [("found", "2 kinds"), ("kind 1", "tea 0.9")]))
     Model(2)
@@ -56,7 +56,7 @@ def as_text(line: str, found: Iterable[tuple[str, str]]) -> str:
 
 
 def as_html(diagram: str, found: Iterable[tuple[str, str]]) -> str:
-    """Below a diagram of scikit-learn's."""
+    """Write a table below a diagram of scikit-learn's."""
     cell = 'style="text-align:left;vertical-align:top;padding:.15em .8em .15em 0;border:0;background:none"'
     rows = "".join(
         f'<tr style="background:none"><th scope="row" {cell}>{html.escape(about)}</th>'
@@ -70,7 +70,7 @@ def as_html(diagram: str, found: Iterable[tuple[str, str]]) -> str:
 def named_weights(
     what: str, names: Sequence[str], weights: np.ndarray, form: str = "+.2f", values: np.ndarray | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Causes by the columns with their largest weights, the longest cause first; told are `values` instead, if given.
+    """Yield causes by the columns with their largest weights, the longest first; `values` are shown instead, if given.
 
     >>> list(named_weights("unit", ["tea", "milk"], np.array([[0.1, -0.5], [2.0, 1.0]])))
     [('unit 2', 'tea +2.00, milk +1.00'), ('unit 1', 'tea +0.10, milk -0.50')]
@@ -82,7 +82,7 @@ def named_weights(
 
 
 def short(name: str) -> str:
-    """The name of a column, or its beginning: names can be whole questions."""
+    """Shorten the name of a column to its beginning: names can be whole questions."""
     return _cut(printable(name), LONGEST_NAME)
 
 
@@ -96,7 +96,7 @@ def _size(model: LatentModel) -> str:
 
 
 def _worth(model: LatentModel) -> Iterator[tuple[str, str]]:
-    """Bits that a row takes, or its log density, where learning has told it of the rows that it learned from."""
+    """Return bits that a row takes, or its log density, where learning knows it of its rows."""
     measures = model.history_table_["measure"]
     measure = measures[-1] if len(measures) else None
     if measure not in (Measure.LIKELIHOOD, Measure.BOUND) or not math.isfinite(model.objective_ / model.n_rows_):
@@ -126,7 +126,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _fitted_in(text: str, longest: int) -> str:
-    """What fits into a line; of a list whole entries.
+    """Cut a text to what fits into a line; of a list whole entries.
 
     >>> _fitted_in("tea 0.9, milk 0.8", 16), _fitted_in("milk and honey", 12)
     ('tea 0.9, …', 'milk and ho…')

@@ -135,7 +135,7 @@ class CurvedTrait(WithCriteria):
     # ---------------------------------------------------------------- learning
 
     def _widths(self) -> tuple[int, ...]:
-        """Units of each layer."""
+        """Return the units of each layer."""
         if self.layer_sizes is None:
             return _usual_widths(self.n_features_in_)
         given = self.layer_sizes
@@ -153,7 +153,7 @@ class CurvedTrait(WithCriteria):
         return self._record(n_rows, n_rows if engine.weights is None else len(engine.weights))
 
     def _record(self, n_rows: float, n_places: float) -> Model:
-        """The record to learn from a number of rows, by weight, at a number of places in a table."""
+        """Make the record to learn from a number of rows, by weight, at a number of places in a table."""
         n_blocks = math.ceil(n_places / curved.BATCH)
         n_epochs = self.n_epochs or min(MOST_EPOCHS, math.ceil(UPDATES / n_blocks))
         return curved.model(
@@ -176,7 +176,7 @@ class CurvedTrait(WithCriteria):
         return self.weight_prior is not None
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
-        """The rows; to learn from in no order, as updates are made from blocks of them."""
+        """Open the rows; to learn from in no order, as updates are made from blocks of them."""
         engine = super()._open(X, reset=reset, sample_weight=sample_weight)
         return in_random_order(engine) if reset else engine
 
@@ -246,7 +246,7 @@ class CurvedTrait(WithCriteria):
 
 
 def _usual_widths(n_columns: int) -> tuple[int, int]:
-    """Two layers, of more units where there are more columns to bend.
+    """Choose two layers, of more units where there are more columns to bend.
 
     >>> _usual_widths(10), _usual_widths(100)
     ((64, 64), (128, 128))

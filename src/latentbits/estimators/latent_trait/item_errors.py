@@ -84,7 +84,7 @@ class ItemErrors(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each free number, with its interval of 95 %."""
+        """Return one row for each free number, with its interval of 95 %."""
         low, high = (self.estimates + sign * NORMAL_95 * self.errors for sign in (-1, 1))
         columns = {"estimate": self.estimates, "error": self.errors, "low": low, "high": high}
         return Table(list(self.parameters), columns, "standard errors, intervals of 95 %", self.notes)
@@ -98,7 +98,7 @@ def standard_errors(
     groups: Any = None,
     covariates: Any = None,
 ) -> StandardErrors | ItemErrors:
-    """Standard errors of weights, biases, difficulties and discriminations.
+    """Compute standard errors of weights, biases, difficulties and discriminations.
 
     From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
     they are those of the canonical rotation: components orthogonal to each other, which is how `components_` is
@@ -133,7 +133,7 @@ def standard_errors(
 
 
 def _errors_of_factors(self: ItemResponse, X: Any, sample_weight: Any, sandwich: bool) -> StandardErrors:
-    """Standard errors of slopes and intercepts of one factor or several."""
+    """Compute standard errors of slopes and intercepts of one factor or several."""
     weights, bias = self.params_.weights, self.params_.bias
     d, q = weights.shape
     if d * (q + 1) > LARGEST_INFORMATION:
@@ -185,7 +185,7 @@ def _errors_of_factors(self: ItemResponse, X: Any, sample_weight: Any, sandwich:
 
 
 def _errors_of_all(self: ItemResponse, X: Any, sample_weight: Any, sandwich: bool) -> ItemErrors:
-    """Standard errors of all free numbers, and of what is made of them."""
+    """Compute standard errors of all free numbers, and of what is made of them."""
     params: Params = self.params_
     if not len(params.prior_mean):
         raise ValueError("all parameters of this model were given, and none estimated: there are no standard errors")
@@ -212,7 +212,7 @@ def steady_covariance(
     weight_prior: float | None,
     sandwich: bool = False,
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Covariance of the estimates, by finer and finer rules until it is steady; and which columns' is not.
+    """Compute the estimates' covariance, by finer and finer rules until it is steady; return whose is not, too.
 
     None where the information is not positive definite.
 
@@ -270,7 +270,7 @@ def steady_covariance(
 
 
 def _summed(params: Params, n_nodes: int, engine: Engine) -> items.Stats:
-    """Log-likelihood, gradient and information of all rows, in float64."""
+    """Sum log-likelihood, gradient and information over all rows, in float64."""
     model = items.model(n_nodes)
     layout = layout_for(model.row_floats(engine.n_features), DOUBLE)
     given = start_pass(model, DOUBLE, params, seed_key(0, "use"))
@@ -281,7 +281,7 @@ def _summed(params: Params, n_nodes: int, engine: Engine) -> items.Stats:
 def covariance_of(
     params: Params, n_nodes: int, engine: Engine, sandwich: bool = False
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Covariance of the free numbers, NaN for those at a bound, and what has to be said of it.
+    """Compute the covariance of the free numbers, NaN for those at a bound, and what has to be said of it.
 
     Sums and inverse are of standardised covariates, and are carried over to those that were given by the derivatives.
     """
@@ -303,7 +303,7 @@ def covariance_of(
 
 
 def _inverse(params: Params, stats: items.Stats, sandwich: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Covariance of the free numbers by these sums."""
+    """Invert these sums: the covariance of the free numbers."""
     information = np.asarray(stats.information) + np.diag(params.prior_precision)
     bound = np.zeros(len(information) + 1, bool)
     if params.items.shape[2] == 3:

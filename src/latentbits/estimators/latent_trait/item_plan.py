@@ -67,7 +67,7 @@ def make_plan(
     population: str,
     weight_prior: float | None,
 ) -> Plan:
-    """The words, checked, with items by position."""
+    """Check the words, and give items by position."""
     position = Positions(n_items, names)
     if isinstance(asymptote, bool | np.bool_):
         guessed = (bool(asymptote),) * n_items
@@ -179,7 +179,7 @@ def _check(plan: Plan) -> None:
 
 
 def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int = 0) -> Params:
-    """Values to begin with, and places of all that is free.
+    """Return values to begin with, and places of all that is free.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def _logit(value: float) -> float:
 
 
 def with_own_items(params: Params, item: int, parameters: Sequence[str]) -> Params:
-    """The same with parameters of an item of their own in every group after the first; a parameter held stays so."""
+    """Give an item parameters for itself in every group after the first; a parameter held stays so."""
     n_free, groups = len(params.prior_mean), len(params.mean)
     item_places = params.item_places.copy()
     new = 0
@@ -281,7 +281,7 @@ def with_own_items(params: Params, item: int, parameters: Sequence[str]) -> Para
 
 
 def names_of_free(params: Params, items: Sequence[str], groups: Sequence[str], covariates: Sequence[str]) -> list[str]:
-    """What each free number is of: the first that it stands for."""
+    """Name the parameter that each free number stands for, the first of several."""
     names = [""] * len(params.prior_mean)
     labels = [
         *(((g, j, k), f"{item} {'logit of asymptote' if p == 'asymptote' else p}" + (f" in {group}" if g else ""))

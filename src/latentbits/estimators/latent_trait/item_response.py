@@ -201,7 +201,7 @@ class ItemResponse(LinearTrait):
     item_information = item_scores.item_information
 
     def rotate(self, method: str = "varimax") -> Rotation:
-        """Components in rotated coordinates; the fitted model stays as it is.
+        """Rotate the components; the fitted model stays as it is.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class ItemResponse(LinearTrait):
         return super()._learn(condensed(engine) if self._by_newton else engine, seed, dtype, max_time)
 
     def _learn_on(self, engine: Engine, result: FitResult) -> FitResult:
-        """Go on with more nodes, where those of learning tell the log-likelihood wrong."""
+        """Continue with more nodes, where those of learning miss the log-likelihood."""
         if not self._by_newton:
             return super()._learn_on(engine, result)
         limits = Limits(self.max_iter, self.tol, self.max_time)
@@ -344,7 +344,7 @@ class ItemResponse(LinearTrait):
         return result
 
     def _nats_off(self, engine: Engine) -> float:
-        """Error of the log-likelihood of all rows by the nodes of learning."""
+        """Compute the error of the log-likelihood of all rows by the nodes of learning."""
         rows = self._rounded(items.model(self._n_newton), engine, DOUBLE)
         return error_of_sum(rows, False, engine.weights)
 

@@ -43,7 +43,7 @@ CERTAIN = 6.0  # |b|: columns that do not vary are held further out, unless they
 
 
 def scores(self: ItemResponse, X: Any, method: str = "eap", groups: Any = None, covariates: Any = None) -> Scores:
-    """Latents of each row with their standard errors.
+    """Estimate latents of each row with their standard errors.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def scores(self: ItemResponse, X: Any, method: str = "eap", groups: Any = None, 
 
 
 def _maxima(self: ItemResponse, X: Any, method: str) -> Scores:
-    """Scores of maximum likelihood, plain or weighted."""
+    """Score by maximum likelihood, plain or weighted."""
     items, answers = items_of(self), answers_of(self, X)
     found = estimates(items, answers, method)
     lost = np.count_nonzero(~np.isfinite(found.value).all(1)[answers.place])
@@ -97,7 +97,7 @@ def _maxima(self: ItemResponse, X: Any, method: str) -> Scores:
 
 
 def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScores:
-    """Latents by sum score: posterior mean and standard deviation, with observed and expected counts.
+    """Estimate latents by sum score: posterior mean and standard deviation, with observed and expected counts.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def plausible_values(
     groups: Any = None,
     covariates: Any = None,
 ) -> PlausibleValues:
-    """Draws from the posterior of each row, for analyses that scores would bias.
+    """Draw from the posterior of each row, for analyses that scores would bias.
 
     Variances and regressions of scores are those of the scores, not of the latents.  Instead, do the analysis with
     each draw, and put the results together by Rubin's rules.  Groups and covariates that are compared must be in
@@ -209,7 +209,7 @@ def _params_near(self: ItemResponse, covariance: np.ndarray, rng: np.random.Gene
 
 
 def reliability(self: ItemResponse, X: Any, sample_weight: Any = None) -> Reliability:
-    """How reliably the test measures: marginal and empirical reliability, and alpha.
+    """Compute how reliably the test measures: marginal and empirical reliability, and alpha.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def reliability(self: ItemResponse, X: Any, sample_weight: Any = None) -> Reliab
 
 
 def test_information(self: ItemResponse, theta: Any) -> TestInformation:
-    """Fisher information of the whole test at places of one latent dimension, and the error of a score there.
+    """Compute the whole test's Fisher information at places of one latent dimension, and the error of a score there.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def test_information(self: ItemResponse, theta: Any) -> TestInformation:
 
 
 def item_information(self: ItemResponse, X: Any) -> np.ndarray:
-    """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
+    """Compute each item's Fisher information at points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
 
     Parameters
     ----------

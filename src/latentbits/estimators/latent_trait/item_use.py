@@ -45,7 +45,7 @@ def from_items(
     variance: float = 1.0,
     feature_names: Sequence[str] | None = None,
 ) -> ItemResponse:
-    """A model of given items, which scores, samples and completes without any fit.
+    """Make a model of given items, which scores, samples and completes without any fit.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def fit(
 
 
 def with_people(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of all models that takes groups and covariates beside X, too."""
+    """Wrap a method of all models so that it takes groups and covariates beside X, too."""
 
     @wraps(method)
     def taking(self: ItemResponse, X: Any, *args: Any, groups: Any = None, covariates: Any = None, **named: Any) -> Any:

@@ -189,7 +189,7 @@ class LatentTrait(TraitOfColumns):
         return float(self.validation_fraction or 0)
 
     def variational(self, X: Any) -> Variational:
-        """The paper's approximate posterior of each row (eqs. 6 and 7), and the variational bound on log p(x).
+        """Compute the paper's approximate posterior of each row (eqs. 6 and 7), and the variational bound on log p(x).
 
         Parameters
         ----------

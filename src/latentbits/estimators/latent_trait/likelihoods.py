@@ -37,7 +37,7 @@ ROWS_ON_GPU = 1024
 def refined(
     rows: LogLikelihood, model: Model, params: Params, engine: Engine, columns: Columns, dtype: np.dtype
 ) -> LogLikelihood:
-    """Log-likelihoods by nets of more points where their errors, which are standard errors, are largest.
+    """Refine log-likelihoods by nets of more points where their errors, which are standard errors, are largest.
 
     As many rows are gone through again as the work allows, not only as many as seem to need it.  Errors count as often
     as their rows do.
@@ -85,14 +85,14 @@ def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) ->
 
 
 def _largest(own: np.ndarray, enough: float) -> np.ndarray:
-    """All rows, those of largest error first; none where the sum is known to `enough`."""
+    """Order all rows, those of largest error first; none where the sum is known to `enough`."""
     size = np.nan_to_num(own, nan=0.0, posinf=float(np.finfo(np.float32).max))
     order = np.argsort(-size, kind="stable")
     return order if np.sqrt(np.sum(size**2)) > enough else order[:0]
 
 
 def _rows_at(engine: Engine, chosen: np.ndarray) -> np.ndarray:
-    """These rows of a table, by their numbers, which ascend."""
+    """Take rows of a table by their numbers, which ascend."""
     parts, first = [], 0
     for block in engine.blocks():
         interrupts.check()

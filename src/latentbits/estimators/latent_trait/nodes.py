@@ -23,18 +23,18 @@ MOST_CHECKED = {1: 2**20, 2: 2**20, 3: 2**16, 4: 2**20}  # rows x columns of whi
 
 
 def first(q: int, seen: Seen) -> int:
-    """Nodes that the stages learn with."""
+    """Return the nodes that the stages learn with."""
     return quadrature.nodes_at_first(q, seen.few) if q <= MOST_GRID else quadrature.LAST_NET
 
 
 def needed(columns: Columns, maps: Sequence[Params], seen: Seen) -> int:
-    """Nodes that the slopes of these maps ask for."""
+    """Compute the nodes that the slopes of these maps ask for."""
     bend = max(quadrature.bend_of(columns, one, seen.few) for one in maps)
     return quadrature.nodes_for(maps[0].weights.shape[1], bend, seen.n_rows)
 
 
 def affordable(maps: Sequence[Params], seen: Seen, engine: Engine, n_columns: int, prior: bool) -> int:
-    """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
+    """Return the most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
     n_rows, q = len(engine.table) if isinstance(engine, MemoryEngine) else seen.n_rows, maps[0].weights.shape[1]
     each = MOST_TERMS / max(n_rows * n_columns * len(maps), 1)
     most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]

@@ -67,7 +67,7 @@ class Labels(NamedTuple):
     covariates: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """How they are given to a method."""
+        """Write how they are given to a method."""
         return ", ".join(word for word, known in zip(("groups=g", "covariates=Z"), self) if known)
 
 
@@ -93,7 +93,7 @@ class People(NamedTuple):
 
 
 def population_of(params: Any, labels: Labels) -> Population:
-    """Population of a fitted model."""
+    """Make the population of a fitted model."""
     if not isinstance(params, Params):
         return Population((), np.zeros(1), np.ones(1), (), np.zeros(0))
     variance = np.exp(2 * params.log_sd)
@@ -101,7 +101,7 @@ def population_of(params: Any, labels: Labels) -> Population:
 
 
 def labels_of(people: People, sample_weight: Any) -> Labels:
-    """Labels and names to learn with; refuses what a fit could not tell."""
+    """Read labels and names to learn with; refuse what a fit could not find out."""
     labels: tuple[Any, ...] = ()
     one = [np.ones((1, 1))]
     if people.groups is not None:
@@ -149,7 +149,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _in_order(labels: list[Any], groups: Any) -> tuple[Any, ...]:
-    """Sorted labels as they are, or in the order of the categories where groups has some."""
+    """Sort labels, or keep the order of the categories where groups has some."""
     kind = getattr(groups, "dtype", None)
     if type(kind).__name__ not in ("CategoricalDtype", "Enum"):  # of pandas, of polars
         return tuple(labels)
@@ -168,12 +168,12 @@ def _refuse_scattered(n_groups: int, n_people: float) -> None:
 
 
 def _unnamed(n: int) -> tuple[str, ...]:
-    """Names of covariates that an array has none of."""
+    """Make names of covariates for an array, which has none."""
     return tuple(f"z{i}" for i in range(n))
 
 
 def labels_in_file(groups: Any, covariates: Any) -> Labels:
-    """Labels and names as a model file has them; refuses what is neither."""
+    """Read labels and names as a model file has them; refuse what is neither."""
     plain = isinstance(groups, list) and all(type(label) in (str, int, float, bool) for label in groups)
     if not plain or len(set(groups)) < len(groups) or len(groups) == 1 or len(groups) > MOST_GROUPS:
         raise ModelFileError("'groups' must be a list of different labels")
@@ -222,7 +222,7 @@ def open_people(self: ItemResponse, X: Any, labels: Labels, *, reset: bool, samp
 
 
 def columns_of(people: People, known_labels: Labels, n_rows: int, advice: str) -> list[np.ndarray]:
-    """Numbers of groups, and covariates, as columns beside the bits; `advice` says how to give all of them."""
+    """Make columns beside the bits of numbers of groups, and covariates; `advice` says how to give all of them."""
     out: list[np.ndarray] = []
     for name, known in zip(("groups", "covariates"), known_labels):
         if bool(known) != (getattr(people, name) is not None):
@@ -252,6 +252,6 @@ def columns_of(people: People, known_labels: Labels, n_rows: int, advice: str) -
 
 
 def beside(self: ItemResponse, X: Any, groups: Any, covariates: Any) -> Any:
-    """Rows together with what is known of the people."""
+    """Join rows with what is known of the people."""
     check_is_fitted(self, "params_")
     return X if groups is None and covariates is None else People(X, groups, covariates)

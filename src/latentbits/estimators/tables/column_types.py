@@ -83,7 +83,7 @@ class Encoding:
         return out
 
     def outputs(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights (outputs, q) and biases (outputs,) in the order of the columns, and noise variances (n_columns,).
+        """Return weights (outputs, q), biases (outputs,) in the order of the columns, and noise variances (n_columns,).
 
         Continuous columns are in the user's units; the first category of a categorical one is the reference, with 0.
         """

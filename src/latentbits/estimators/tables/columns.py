@@ -113,12 +113,12 @@ def _objects(values: np.ndarray, missing: np.ndarray) -> Column:
 
 
 def _is_absent(value: Any) -> bool:
-    """Whether a value is None, NaN, or pandas' NA or NaT, which arrays of objects may hold."""
+    """Return whether a value is None, NaN, or pandas' NA or NaT, which arrays of objects may hold."""
     if isinstance(value, Real):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number or a boolean."""
+    """Return whether a value is a real number or a boolean."""
     return isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, np.complexfloating)

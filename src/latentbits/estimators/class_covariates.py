@@ -1,4 +1,4 @@
-"""Covariates of class membership: a table of bits, and beside it real numbers of each row that tell its class."""
+"""Covariates of class membership: a table of bits, and beside it real numbers of each row that predict its class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from latentbits.reports.membership import MembershipErrors, membership_errors
 
 __all__ = ["WithCovariates"]
 
-COLLINEAR = 1e-10  # of the largest variance of standardised covariates: less in some direction, and they say the same
+LEAST_VARIANCE_SHARE = 1e-10  # of the largest variance of standardised covariates; below, one follows from others
 
 
 @dataclass(frozen=True)
@@ -272,8 +272,8 @@ class WithCovariates(WithCriteria):
         >>> of_second = rng.random(400) < 1 / (1 + np.exp(-2 * age))
         >>> X = (rng.random((400, 6)) < np.where(of_second, 0.9, 0.1)[:, None]).astype(int)
         >>> m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X, covariates=age)
-        >>> told = m.membership_errors(X, age)
-        >>> told.errors.shape, bool(told.p[0, 1] < 0.001)
+        >>> found = m.membership_errors(X, age)
+        >>> found.errors.shape, bool(found.p[0, 1] < 0.001)
         ((1, 2), True)
         """
         self._fitted()
@@ -402,6 +402,6 @@ def _whitening(Z: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, n
     inner = (Z - centre) / spread
     share = np.full(len(Z), 1 / len(Z)) if weights is None else weights / weights.sum()
     variances, axes = np.linalg.eigh((share[:, None] * inner).T @ inner)
-    if variances[0] < COLLINEAR * variances[-1]:
+    if variances[0] < LEAST_VARIANCE_SHARE * variances[-1]:
         raise DataError("a covariate follows from the others (or there are more of them than rows): leave it out")
     return centre, axes / np.sqrt(variances) / spread[:, None]

@@ -1,4 +1,4 @@
-"""What latent class analysts read after a fit: errors, fit of patterns and pairs, classification, outside variables."""
+"""Reports that latent class analysts read: errors, fit of patterns and pairs, classification, outside variables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WithClassReports(WithCriteria):
         """Compute standard errors of shares and probabilities of the classes, and intervals.
 
         By the observed information of the rows (Louis's identity, in float64) in the metric of probabilities.
-        Probabilities at 0 or 1 are held there: they have none (NaN), which `notes` tells.
+        Probabilities at 0 or 1 are held there: they have none (NaN), which `notes` says.
 
         Parameters
         ----------
@@ -193,8 +193,8 @@ class WithClassReports(WithCriteria):
             The outside variable: numbers, or labels of categories.  Rows in which it is missing are left out.
         method : {"bch", "ml"}, default="bch"
             "bch" is by weights (Bolck, Croon & Hagenaars 2004), which assume nothing of the distribution of y.  "ml" is
-            maximum likelihood with y normal in each class, of a variance of its own, or with shares of categories: more
-            precise where that holds, and for categories, of which it tells no share below 0.
+            maximum likelihood with y normal in each class, whose variances differ, or with shares of categories: more
+            precise where that holds, and for categories, for which it gives no share below 0.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         kind : {"auto", "continuous", "categorical"}, default="auto"

@@ -85,7 +85,7 @@ class WithClassTests(WithCovariates):
             )
         rows, counts = self._rows_and_counts(X, sample_weight)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        with interrupts.held(), counted(int(n_draws), "draws", self.verbose) as told:
+        with interrupts.held(), counted(int(n_draws), "draws", self.verbose) as count:
             return bootstrap_test(
                 rows,
                 counts,
@@ -95,7 +95,7 @@ class WithClassTests(WithCovariates):
                 seed=int(seed),
                 n_starts=int(n_starts),
                 n_more=int(n_more),
-                after_each=told,
+                after_each=count,
             )
 
     def _rows_and_counts(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:

@@ -1,4 +1,4 @@
-"""What a fit is worth for its parameters, and what of a table counts: rows with an answer, columns that vary."""
+"""Worth of a fit for its parameters, and the part of a table that counts: rows with an answer, columns that vary."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
 from latentbits.reports.fit import FitReport, fit_report
 
-__all__ = ["FEW_SEEN", "Criteria", "Seen", "WithCriteria", "WithFitReport", "is_sampling", "look"]
+__all__ = ["FEW_SEEN_SHARE", "Criteria", "Seen", "WithCriteria", "WithFitReport", "is_sampling", "look"]
 
-FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
-MOST_COUNTED = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
-LARGE_ERROR = 0.5  # nats: an error of a criterion, twice that, by which models are ranked wrongly
+FEW_SEEN_SHARE = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
+MOST_COUNTED_COLUMNS = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
+LARGE_ERROR_NATS = 0.5  # an error of a criterion, twice that, by which models are ranked wrongly
 
 
 class Seen(NamedTuple):
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     few
         Observed columns of nearly every one of them: a tenth may have fewer.
     idle
-        (columns,) which are constant or never observed, and so tell nothing of the latents.
+        (columns,) which are constant or never observed, and so say nothing of the latents.
     """
 
     n_rows: float | int
@@ -92,7 +92,7 @@ def look(engine: Engine) -> Seen:
             lengths += part.lengths
             low, high = np.minimum(low, part.low), np.maximum(high, part.high)
     answered = lengths[1:]
-    few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN * answered.sum(), side="right"))
+    few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN_SHARE * answered.sum(), side="right"))
     return Seen(_whole(answered.sum()), min(few, d), low >= high)
 
 
@@ -209,14 +209,14 @@ class WithFitReport(LatentModel):
         if total == -np.inf:
             yield "some rows have probability 0 under this model"
         elif np.isnan(error):
-            yield "how well the log-likelihood is known cannot be told"
-        elif error > LARGE_ERROR:
+            yield "the error of the log-likelihood is not known"
+        elif error > LARGE_ERROR_NATS:
             yield f"the log-likelihood is an estimate, known to ±{error:.2g} nats; the criteria to twice that"
         freedom = self._freedom()
         if freedom is not None and self.n_parameters_ > freedom:
             yield (
                 f"{self.n_parameters_} parameters for {freedom} degrees of freedom, as columns that vary have "
-                f"{freedom + 1} patterns: not all of them can be told, and the criteria count too many"
+                f"{freedom + 1} patterns: not all of them can be determined, and the criteria count too many"
             )
 
     def _off_maximum(self) -> Iterator[str]:
@@ -225,7 +225,7 @@ class WithFitReport(LatentModel):
 
     def _freedom(self) -> int | None:
         """Return the degrees of freedom of the rows; None where they are too many to matter."""
-        return 2**self._n_varying - 1 if not self.real_valued and self._n_varying <= MOST_COUNTED else None
+        return 2**self._n_varying - 1 if not self.real_valued and self._n_varying <= MOST_COUNTED_COLUMNS else None
 
 
 class WithCriteria(WithFitReport):

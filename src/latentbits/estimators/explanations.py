@@ -1,4 +1,4 @@
-"""What a noisy-OR network says of a row, in words: which units are on in each layer, and what each of them explains."""
+"""Explanation of a row by a noisy-OR network: which units are on in each layer, and what each of them explains."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def shares_of(
     Returns
     -------
     (parents, children) and (children,) arrays
-        0 for what is off.  Of a child that is on they add up to one.
+        0 for what is off.  They add up to one for a child that is on.
     """
     total = np.maximum(bias + parents @ weight, np.finfo(float).tiny)
     return parents[:, None] * weight * children / total, bias * children / total

@@ -1,4 +1,4 @@
-"""Every family of models, once: what it is called, its class, its sizes, and who tells what it has found.
+"""Every family of models, once: what it is called, its class, its sizes, and the module that reports what it has found.
 
 Whatever lists families, or makes a model of one, does so from here: files, comparisons, searches, the page, the command
 line, tests and tables of the docs.  A new family is one more record in `FAMILIES` (``docs/add-a-model.md``).  Classes
@@ -19,7 +19,7 @@ Rows = Literal["bits", "reals"]
 
 ROWS_PER_CAUSE = 10
 MOST_CAUSES = 128
-WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
+WEAK_PRIOR_SD = 3.0  # of the weights; without one, unseen rows of separable bits can cost any number
 
 
 class Steps(NamedTuple):
@@ -46,7 +46,7 @@ class Sizes:
     stride
         How many times as many come next.  Where each cause makes all dearer, four times as many are not worth it.
     factors
-        Whether they are factors: with more than half as many as columns, these cannot tell them apart.
+        Whether they are factors: with more than half as many as columns, these cannot separate them.
     """
 
     least: int = 1
@@ -97,19 +97,19 @@ class Family:
     rows
         What it takes.
     summarized_by
-        The module that tells what a fitted model has found: `tell` what is printed, `show` what is on the page.
+        The module that reports what a fitted model has found: `tell` what is printed, `show` what is on the page.
     sizes
         Which to try in a search; None for a model without a size.
     cost
         The order in which a search begins with families, the cheapest first.
     compared
-        Sizes that `compare` fits unless told otherwise.
+        Sizes that `compare` fits unless given others.
     usual_size
         On the command line; None takes the constructor's own.
     settings
         Of its models in comparisons and searches.
     real_settings
-        Of a model of so many real columns there; None: real rows need to be prepared by somebody who knows them.
+        For a number of real columns there; None: real rows need to be prepared by somebody who knows them.
     files
         By option: tables that the command line can write.
     figures
@@ -299,7 +299,7 @@ FAMILIES: tuple[Family, ...] = (
         cost=6,
         compared=(4,),
         usual_size=8,
-        # EM crawls here for hundreds of passes, for less than unseen rows can tell
+        # EM crawls here for hundreds of passes, for less than unseen rows can show
         settings={"tol": 1e-3},
         files={"items": File("the column that each hangs from, what they have in common, and its states")},
         figures=("tree",),
@@ -337,7 +337,7 @@ FAMILIES: tuple[Family, ...] = (
         sizes=Sizes(first=2, stride=2, factors=True),
         cost=4,
         compared=(1, 2),
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         real_settings=_all_continuous,
         files={"items": File("weights and intercept of each column")},
         figures=("pairs",),
@@ -358,7 +358,7 @@ FAMILIES: tuple[Family, ...] = (
         summarized_by="latentbits.reports.summaries.item_response",
         sizes=Sizes(first=2, stride=2, factors=True),
         cost=4,
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         files={"items": File("discrimination, difficulty and intercept of each column (item)")},
         figures=("curves", "information", "wright", "pairs"),
         errors=True,
@@ -380,7 +380,7 @@ FAMILIES: tuple[Family, ...] = (
         summarized_by="latentbits.reports.summaries.curved_trait",
         sizes=Sizes(first=2, stride=2, factors=True),
         cost=8,
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         files={"items": File("the mean slopes of each column")},
         figures=("curves", "pairs"),
         in_words="the model with {}",
@@ -403,7 +403,7 @@ FAMILIES: tuple[Family, ...] = (
         summarized_by="latentbits.reports.summaries.trait_maps",
         sizes=Sizes(first=2, most=3, stride=2, factors=True),
         cost=8,
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         real_settings=_all_continuous,
         files={"items": File("weights and intercept of each column on each map")},
         in_words="the model with {}",

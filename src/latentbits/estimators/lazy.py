@@ -31,21 +31,21 @@ def lazy_rows(function: Callable[..., Any], engine: DaskEngine, layout: Layout, 
 
 
 def lazy_scores(
-    likelihood: Callable[..., Any], told: bool, engine: DaskEngine, passes: Sequence[tuple[Layout, Pass]]
+    likelihood: Callable[..., Any], rounding: bool, engine: DaskEngine, passes: Sequence[tuple[Layout, Pass]]
 ) -> Any:
     """Compute log p(x) of each row, float64, as a Dask array.
 
     Parameters
     ----------
     likelihood
-        Of a row; with what rounding has cost it where that is `told`.
+        Of a row; with what rounding has cost it where it gives its `rounding`.
     passes
         In the precision of choice; and in a finer one, which is computed only if the first is too little for some row.
     """
     import dask
 
     _refuse_empty(engine)
-    work = partial(_scored, n_columns=engine.n_features, told=told)
+    work = partial(_scored, n_columns=engine.n_features, known=rounding)
     tree_of = callable_tree(likelihood)
     (layout, given), *finer = passes
     parts = engine.delayed_runs(work, (tree_of, given), layout)
@@ -71,8 +71,8 @@ def _shapes(function: Any, given: Pass, layout: Layout, engine: DaskEngine) -> P
         return jax.eval_shape(partial(chunk_rows.function, **known), function, given, rows, number, number)
 
 
-def _scored(given: Any, chunks: Iterable[Chunk], layout: Layout, *, n_columns: int, told: bool) -> LogLikelihood:
-    return rounded(rows_of_run(given, chunks, layout), n_columns, layout.dtype, told=told)
+def _scored(given: Any, chunks: Iterable[Chunk], layout: Layout, *, n_columns: int, known: bool) -> LogLikelihood:
+    return rounded(rows_of_run(given, chunks, layout), n_columns, layout.dtype, known=known)
 
 
 def _loses(rows: LogLikelihood) -> bool:

@@ -1,4 +1,4 @@
-"""What psychometricians read off a latent trait model: item parameters, their errors, rotations, information."""
+"""Numbers that psychometricians read off a latent trait: item parameters, their errors, rotations, information."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from latentbits.core.errors import import_extra
 from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
 
-__all__ = ["RUNAWAY", "Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
+__all__ = ["RUNAWAY_SLOPE", "Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
            "discrimination", "item_errors", "item_information", "loadings", "rotate"]  # fmt: skip
 
-RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
+RUNAWAY_SLOPE = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 ROTATIONS = ("varimax", "promax", "oblimin")
 
 

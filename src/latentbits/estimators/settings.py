@@ -19,9 +19,9 @@ from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine
 from latentbits.estimators.precision import (
     DOUBLE,
-    MOST_COLUMNS,
+    FLOAT32_MOST_COLUMNS,
+    NEGLIGIBLE_NATS_PER_ROW,
     SINGLE,
-    TOLERANCE,
 )
 from latentbits.estimators.tables.opening import open_rows
 from latentbits.estimators.tables.weights import weighted
@@ -43,7 +43,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
     max_time : float or None
         Most seconds of learning, all restarts together; compiling programs at the first fit comes in addition.
     tol : float, default=1e-6
-        Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
+        Stop when less than this is left to gain, in nats per row (`left_to_gain_` is that of all rows together).
     verbose : int, default=0
         Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
@@ -168,7 +168,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         given = self._given_dtype()
         if given is not None:
             return given
-        return SINGLE if self.n_features_in_ < MOST_COLUMNS else DOUBLE
+        return SINGLE if self.n_features_in_ < FLOAT32_MOST_COLUMNS else DOUBLE
 
     def _dtype_on(self, engine: Engine) -> np.dtype:
         """Choose the precision of the rows of an engine; float64 costs lists of ones hardly any time."""
@@ -182,7 +182,11 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
     def _dtype_for(self, engine: Engine) -> np.dtype:
         """Choose the precision for rows under the fitted parameters; it does not depend on the kind of engine."""
         dtype = self._dtype_on(engine)
-        if self._may_widen(dtype) and self.takes_reals and self._rounding_of(engine, dtype).largest > TOLERANCE:
+        if (
+            self._may_widen(dtype)
+            and self.takes_reals
+            and self._rounding_of(engine, dtype).largest > NEGLIGIBLE_NATS_PER_ROW
+        ):
             return DOUBLE
         return dtype
 

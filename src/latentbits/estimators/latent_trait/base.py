@@ -26,9 +26,9 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.latent_trait import nodes
-from latentbits.estimators.latent_trait.likelihoods import ENOUGH, refined
+from latentbits.estimators.latent_trait.likelihoods import ENOUGH_NATS, refined
 from latentbits.estimators.precision import error_of_sum, sum_of
-from latentbits.estimators.psychometrics import RUNAWAY, canonical_axes
+from latentbits.estimators.psychometrics import RUNAWAY_SLOPE, canonical_axes
 from latentbits.models.latent_trait import grid, kinds, quadrature
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
@@ -36,7 +36,7 @@ from latentbits.reports.items import listed
 
 __all__ = ["LinearTrait", "in_canonical_axes", "n_free", "quoted"]
 
-FEW_COLUMNS = 10  # per latent dimension
+FEW_COLUMNS_PER_LATENT = 10
 
 
 class LinearTrait(WithCriteria):
@@ -103,7 +103,7 @@ class LinearTrait(WithCriteria):
     def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
         """Make the record to learn with so many nodes, None chooses; `few` is what nearly every row has observed."""
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
-        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS * self._q
+        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS_PER_LATENT * self._q
         n_nodes = n_nodes or self.n_nodes
         return self._build(
             n_components=self._q,
@@ -162,7 +162,7 @@ class LinearTrait(WithCriteria):
 
     def _checkable(self, seen: Seen) -> bool:
         """Return whether the likelihood of the table takes seconds at most."""
-        return seen.n_rows * self.n_features_in_ <= nodes.MOST_CHECKED[min(self._q, MOST_GRID + 1)]
+        return seen.n_rows * self.n_features_in_ <= nodes.MOST_CHECKED_CELLS[min(self._q, MOST_GRID + 1)]
 
     def _needed(self, params: Any) -> int:
         assert self._seen is not None
@@ -189,7 +189,7 @@ class LinearTrait(WithCriteria):
             several = [place for place, n in zip(columns.categorical, columns.n_classes) for _ in range(n - 1)]
             places = np.array([*columns.binary, *columns.continuous, *several])
             size[len(columns.binary) : len(columns.binary) + columns.n_reals] = 0  # a Gaussian's do not run away
-        names = [quoted(self, i) for i in np.unique(places[size > RUNAWAY]).tolist()]
+        names = [quoted(self, i) for i in np.unique(places[size > RUNAWAY_SLOPE]).tolist()]
         if names and self.weight_prior is None:
             warnings.warn(
                 f"the weights of {listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
@@ -198,9 +198,9 @@ class LinearTrait(WithCriteria):
                 UserWarning,
                 stacklevel=4,
             )
-        elif self._may_be_short(result) and (short := self._short_by(engine)) > ENOUGH:
+        elif self._may_be_short(result) and (short := self._short_by(engine)) > ENOUGH_NATS:
             warnings.warn(
-                "slopes are so steep for what rows have observed that the nodes of learning tell the log-likelihood to "
+                "slopes are so steep for what rows have observed that the nodes of learning give the log-likelihood to "
                 f"±{short:.2g} nats only, and its maximum may be missed by as much: weight_prior=3, say, makes slopes "
                 "less steep, and n_nodes can be given",
                 PrecisionWarning,
@@ -224,8 +224,8 @@ class LinearTrait(WithCriteria):
         model, dtype = self._fitted(), np.dtype(self.dtype_)
         rows = super()._rounded(model, engine, dtype)
         short = abs(by_learning - sum_of(rows, engine.weights))
-        # only where the first net cannot tell whether that is much, those for rows that need them are asked too
-        if self._on_grid or abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
+        # only where the first net does not show whether that is much, those for rows that need them are asked too
+        if self._on_grid or abs(short - ENOUGH_NATS) > error_of_sum(rows, self._errors_average_out, engine.weights):
             return short
         rows = self._rounded(model, engine, dtype)
         return abs(by_learning - sum_of(rows, engine.weights))

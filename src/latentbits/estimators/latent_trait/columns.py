@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from latentbits.engines.passes import Engine
-from latentbits.estimators.criteria import MOST_COUNTED
+from latentbits.estimators.criteria import MOST_COUNTED_COLUMNS
 from latentbits.estimators.latent_trait.base import LinearTrait, n_free
 from latentbits.estimators.showing import named_weights
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
@@ -74,7 +74,7 @@ class TraitOfColumns(LinearTrait):
 
     def _freedom(self) -> int | None:
         columns = self._columns()
-        if columns.n_reals or self._n_bits + len(columns.categorical) > MOST_COUNTED:
+        if columns.n_reals or self._n_bits + len(columns.categorical) > MOST_COUNTED_COLUMNS:
             return None
         return 2**self._n_bits * math.prod(columns.n_classes) - 1
 

@@ -44,7 +44,7 @@ def dif(
     """Test for differential item functioning: does an item work otherwise in some group, the trait being equal?
 
     A model with this one's options is fitted to all groups, with items that are the same in all of them.  Then each
-    item in turn has parameters of its own in every group after the first, all other items being anchors.
+    item in turn has other parameters in every group after the first, all other items being anchors.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def dif(
     items : list or None, default=None
         Names or positions of the items to test; None for all.
     parameters : sequence of {"slope", "intercept", "asymptote"}, default=("slope", "intercept")
-        What an item has of its own.  ("intercept",) tests uniform differences alone.
+        Parameters in which the groups may differ.  ("intercept",) tests uniform differences alone.
     adjust : {"holm", "bh"} or None, default="holm"
         Of the probabilities, for many tests.
     covariates : array-like of shape (n_rows, n_covariates) or None

@@ -18,7 +18,7 @@ from latentbits.models.latent_trait.items import Params
 __all__ = ["as_given", "asymptotes", "at_bound", "condensed", "moved_by", "n_free_of", "spread_of", "standardised",
            "traits_of", "upright"]  # fmt: skip
 
-AT_BOUND = 1e-3  # an asymptote below it cannot be told from 0
+LEAST_ASYMPTOTE = 1e-3  # below it, no asymptote can be distinguished from 0
 
 
 # ---------------------------------------------------------------- of both ways: slopes and biases alone, or more
@@ -67,7 +67,7 @@ def at_bound(params: Params) -> np.ndarray:
         return np.zeros(params.items.shape[1], bool)
     places = params.item_places[0, :, 2].astype(int)
     flat = np.append(params.prior_precision == 0, False)
-    return flat[places] & (asymptotes(params) < AT_BOUND)
+    return flat[places] & (asymptotes(params) < LEAST_ASYMPTOTE)
 
 
 def upright(params: Params) -> Params:

@@ -1,4 +1,4 @@
-"""What of an item model is free, what is held and what is equal: from a user's words to places in a vector."""
+"""The parameters of an item model that are free, held or equal: from a user's words to places in a vector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from latentbits.models.latent_trait.items import Params
 
 __all__ = [
-    "DEFAULT_PRIOR",
+    "LOGIT_PRIOR",
     "PARAMETERS",
     "Plan",
     "Positions",
@@ -21,8 +21,8 @@ __all__ = [
 ]
 
 PARAMETERS = ("slope", "intercept", "asymptote")
-DEFAULT_PRIOR = (-1.1, 0.5)  # of the logit of an asymptote: 0.25, and 0.11 to 0.47 in 95 of 100
-FIRST_LOGIT = -1.5  # where an asymptote without a prior begins
+LOGIT_PRIOR = (-1.1, 0.5)  # of the logit of an asymptote: 0.25, and 0.11 to 0.47 in 95 of 100
+FIRST_ASYMPTOTE_LOGIT = -1.5  # where an asymptote without a prior begins
 
 
 class Plan(NamedTuple):
@@ -106,7 +106,7 @@ class Positions:
 def _priors(given: Any, n_items: int, position: Positions) -> tuple[tuple[float, float] | None, ...]:
     if isinstance(given, Mapping):
         own = {position("asymptote_prior", item): prior for item, prior in given.items()}
-        return tuple(_prior(own.get(j, DEFAULT_PRIOR)) for j in range(n_items))
+        return tuple(_prior(own.get(j, LOGIT_PRIOR)) for j in range(n_items))
     return (_prior(given),) * n_items
 
 
@@ -221,7 +221,7 @@ def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int 
             else:
                 prior = (0.0, on_slopes if k == 0 else 0.0)
                 if k == 2:
-                    values[j, k] = FIRST_LOGIT
+                    values[j, k] = FIRST_ASYMPTOTE_LOGIT
                     if (given := plan.priors[j]) is not None:
                         values[j, k], prior = given[0], (given[0], given[1] ** -2)
                 places[j, k] = free(*prior)

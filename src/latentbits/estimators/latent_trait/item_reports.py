@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.core.batch import MISSING
 from latentbits.estimators.latent_trait.item_params import asymptotes
-from latentbits.estimators.psychometrics import RUNAWAY
+from latentbits.estimators.psychometrics import RUNAWAY_SLOPE
 from latentbits.reports import item_fit as by_items
 from latentbits.reports import limited_information, scoring
 from latentbits.reports import local_dependence as by_pairs
@@ -41,7 +41,7 @@ def _limited_fit(self: ItemResponse, X: Any, sample_weight: Any) -> limited_info
         items, which = varying(self, "M2")
         if self.fixed or self.shared:
             raise ValueError("M2 is for items whose parameters are all free, and here some are fixed or shared")
-    except ValueError as error:  # the criteria of such a model are told all the same
+    except ValueError as error:  # the criteria of such a model are reported all the same
         return limited_information.untold(str(error))
     answers = answers_of(self, X, sample_weight).of_items(which)
     found = limited_information.limited_fit(items, answers, self._tied)
@@ -49,7 +49,7 @@ def _limited_fit(self: ItemResponse, X: Any, sample_weight: Any) -> limited_info
     guessed = bool(np.any(items.lower > 0))  # nearly always under a prior
     if self.weight_prior is not None or guessed:
         notes.append("M2 takes the estimates to be those of maximum likelihood, and these are not")
-    if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:  # margins are known to be near 0 and 1 only
+    if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY_SLOPE:  # margins are known to be near 0 and 1 only
         notes.append("slopes run to infinity, for which the distribution of M2 is not known")
     return found._replace(notes=(*found.notes, *notes))
 

@@ -22,7 +22,7 @@ from latentbits.estimators.criteria import WithCriteria, look
 from latentbits.estimators.latent_trait import item_dif, item_errors, item_reports, item_scores, item_use, people
 from latentbits.estimators.latent_trait.base import LinearTrait, in_canonical_axes, n_free
 from latentbits.estimators.latent_trait.item_params import asymptotes, at_bound, condensed, spread_of, upright
-from latentbits.estimators.latent_trait.item_plan import DEFAULT_PRIOR, Plan, make_plan, template
+from latentbits.estimators.latent_trait.item_plan import LOGIT_PRIOR, Plan, make_plan, template
 from latentbits.estimators.latent_trait.people import Labels, Population
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.psychometrics import Rotation
@@ -36,7 +36,7 @@ from latentbits.reports.items import listed
 __all__ = ["ItemResponse"]
 
 MODELS = ("2PL", "Rasch", "1PL", "3PL")
-ENOUGH_NATS = 1e-3  # that the nodes may be wrong by, all rows together
+NODES_ERROR_NATS = 1e-3  # that the nodes may be wrong by, all rows together
 
 
 class ItemResponse(LinearTrait):
@@ -145,7 +145,7 @@ class ItemResponse(LinearTrait):
         model: Any = "2PL",
         n_factors: int = 1,
         *,
-        asymptote_prior: Any = DEFAULT_PRIOR,
+        asymptote_prior: Any = LOGIT_PRIOR,
         population: str = "standard",
         fixed: dict[Any, Any] | None = None,
         shared: dict[str, Any] | None = None,
@@ -337,7 +337,7 @@ class ItemResponse(LinearTrait):
             return super()._learn_on(engine, result)
         limits = Limits(self.max_iter, self.tol, self.max_time)
         self.params_ = self._canonical(result.params)
-        while self._n_newton < MOST_NODES and not result.reason.cut_short and self._nats_off(engine) > ENOUGH_NATS:
+        while self._n_newton < MOST_NODES and not result.reason.cut_short and self._nats_off(engine) > NODES_ERROR_NATS:
             self._n_newton = 2 * self._n_newton - 1
             result = go_on(items.model(self._n_newton), engine, result, limits, verbose=self.verbose)
             self.params_ = self._canonical(result.params)
@@ -361,9 +361,9 @@ class ItemResponse(LinearTrait):
         """Warn of estimates that are no findings."""
         if not self._by_newton:
             return super()._finish(engine, result)
-        if not result.reason.cut_short and (short := self._nats_off(engine)) > ENOUGH_NATS:
+        if not result.reason.cut_short and (short := self._nats_off(engine)) > NODES_ERROR_NATS:
             warnings.warn(
-                f"slopes are so steep that {MOST_NODES} nodes tell the log-likelihood to ±{short:.2g} nats only: "
+                f"slopes are so steep that {MOST_NODES} nodes give the log-likelihood to ±{short:.2g} nats only: "
                 "weight_prior=3, say, makes them less steep",
                 PrecisionWarning,
                 stacklevel=6,
@@ -380,8 +380,8 @@ class ItemResponse(LinearTrait):
         if far:
             warnings.warn(
                 f"{listed(far)}: so far out a fit has run away, and these numbers are no findings. Groups or "
-                "covariates that are made of the answers themselves do this, and groups that the answers of "
-                "few people tell of",
+                "covariates that are made of the answers themselves do this, and groups with answers of few people: "
+                "leave them out",
                 UserWarning,
                 stacklevel=6,
             )

@@ -1,4 +1,4 @@
-"""What a test says of persons, and how well: scores of rows and of sums, draws, information and reliability."""
+"""Measures of persons by a test, and their errors: scores of rows and of sums, draws, information and reliability."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["item_information", "plausible_values", "reliability", "scores", "sum_scores", "test_information"]
 
-CERTAIN = 6.0  # |b|: columns that do not vary are held further out, unless they are given
+CERTAIN_INTERCEPT = 6.0  # |b|: columns that do not vary are held further out, unless they are given
 
 
 # ---------------------------------------------------------------- of persons
@@ -61,7 +61,7 @@ def scores(self: ItemResponse, X: Any, method: str = "eap", groups: Any = None, 
     -------
     Scores
         `value` and `error`, (n_rows, n_factors).  The likelihood of a row whose answers are all right, or all
-        wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning tells.
+        wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning counts them.
     """
     rows = beside(self, X, groups, covariates)
     if method in ("ml", "wle"):
@@ -81,12 +81,12 @@ def _maxima(self: ItemResponse, X: Any, method: str) -> Scores:
     found = estimates(items, answers, method)
     lost = np.count_nonzero(~np.isfinite(found.value).all(1)[answers.place])
     if lost:
-        why, other = "no answer tells of the latent", ""
+        why, other = "no answer depends on the latent", ""
         if self.n_factors > 1:
-            why = "answers can be told apart by a plane in the latent space, or are too few"
+            why = "answers can be separated by a plane in the latent space, or are too few"
         elif method == "ml":
             why = f"everything answered is right, or wrong, or {why}"
-            other = ", and 'wle' all with an answer that tells of it"
+            other = ", and 'wle' all with an answer that depends on it"
         warnings.warn(
             f"{lost} rows have no finite {method.upper()} score, and no error (NaN): {why}. "
             f"method='eap' gives all rows a score{other}",
@@ -110,7 +110,7 @@ def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScor
     -------
     SumScores
         `score`, `eap`, `sd`, `observed` and `expected`: those of the rows of a complete table are
-        ``eap[X.sum(axis=1)]``.  Columns that did not vary in the fit are in the sum and tell nothing: a score that
+        ``eap[X.sum(axis=1)]``.  Columns that did not vary in the fit are in the sum and determine nothing: a score that
         cannot be with them has NaN.
 
     Examples
@@ -123,13 +123,13 @@ def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScor
     _, varies = varying(self, "sum_scores")
     items = for_a_standard_trait(self, items_of(self), "sum_scores")
     known = varies | (items.intercepts != 0)  # of others there was no answer
-    certain = ~varies & (np.abs(items.intercepts) > CERTAIN)
+    certain = ~varies & (np.abs(items.intercepts) > CERTAIN_INTERCEPT)
     ends = np.copysign(np.inf, items.intercepts)
     items = items._replace(intercepts=np.where(certain, ends, items.intercepts)).only(known)
     report = by_sums.sum_scores(items, answers_of(self, X, sample_weight).of_items(known))
     middle, spread = spread_of_trait(self)
     report = replace(report, eap=middle + spread * report.eap, sd=spread * report.sd)
-    return with_omissions(self, report, known, "left out, as nobody has answered")
+    return with_omissions(self, report, known, "left out, as they have no answer")
 
 
 def plausible_values(

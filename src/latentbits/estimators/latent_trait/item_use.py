@@ -1,4 +1,4 @@
-"""What all models do, with groups and covariates of the people: fitting, likelihoods, latents, completing, drawing."""
+"""Methods of all models, with groups and covariates of people: fitting, likelihoods, latents, completing, drawing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def from_items(
     Parameters
     ----------
     slopes, intercepts : array-like of shape (n_columns,)
-        P(bit = 1 | trait) = g + (1 - g) sigmoid(slope trait + intercept).  Of a difficulty b the intercept is
+        P(bit = 1 | trait) = g + (1 - g) sigmoid(slope trait + intercept).  For a difficulty b the intercept is
         ``-slope * b``.
     asymptotes : array-like of shape (n_columns,) or None
         Lower asymptotes g, from 0 to below 1; None for none.
@@ -128,7 +128,7 @@ def fit(
         ends with the bits that it would have had.
     engine : "dask" or None
         "dask" has the workers of the active `distributed.Client` learn from tables in memory and from .npy and
-        .zarr files, too; without a client, spawned processes of its own, one for each core.  None goes by the kind
+        .zarr files, too; without a client, spawned processes, one for each core.  None goes by the kind
         of X.
     groups : array-like of shape (n_rows,) or None
         Label of each row's group, for a table in memory and one latent: items are the same in all groups, the trait

@@ -22,16 +22,16 @@ from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.models.latent_trait.kinds import Columns, Params
 from latentbits.models.latent_trait.model import finer
 
-__all__ = ["ENOUGH", "refined"]
+__all__ = ["ENOUGH_NATS", "refined"]
 
-ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
-ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
+ENOUGH_NATS = 0.1  # error in all that a likelihood may have, where that can be had
+ENOUGH_NATS_PER_ROW = 1e-5  # or these, where rows are very many
 MOST_TERMS = 10**8  # rows x columns x points of finer nets: a fraction of a second
-SHARE = 2  # or so many times the work of the first net, where a table is large
+FIRST_NET_MULTIPLES = 2  # of the work of the first net, where a table is large and this is more
 MOST_CELLS = 2**24  # of the rows that are gone through again
 # Rows of a chunk: always as many, so that one program serves all.  A GPU would do nothing but begin with so few.
-ROWS = 16
-ROWS_ON_GPU = 1024
+ROWS_PER_CHUNK = 16
+GPU_ROWS_PER_CHUNK = 1024
 
 
 def refined(
@@ -46,10 +46,10 @@ def refined(
     n, d, q = len(rows.value), engine.n_features, params.weights.shape[1]
     lost = np.asarray(rows.rounding, np.float64)
     value, own = np.array(rows.value), np.sqrt(np.maximum(np.asarray(rows.error, np.float64) ** 2 - lost**2, 0))
-    enough = max(ENOUGH, ENOUGH_A_ROW * weights.sum())
+    enough = max(ENOUGH_NATS, ENOUGH_NATS_PER_ROW * weights.sum())
     if not _largest(own * weights, enough).size:
         return rows
-    budget = max(MOST_TERMS, SHARE * nodes.net_points() * n * d)
+    budget = max(MOST_TERMS, FIRST_NET_MULTIPLES * nodes.net_points() * n * d)
     a_chunk = _rows_of_a_chunk()
     for level, log2_points in enumerate(nodes.FINER_NETS):
         n_points = nodes.REPLICATES * 2**log2_points
@@ -76,7 +76,7 @@ def refined(
 
 
 def _rows_of_a_chunk() -> int:
-    return ROWS if jax.default_backend() == "cpu" else ROWS_ON_GPU
+    return ROWS_PER_CHUNK if jax.default_backend() == "cpu" else GPU_ROWS_PER_CHUNK
 
 
 def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) -> Layout:

@@ -32,10 +32,11 @@ __all__ = [
     "runaways",
 ]
 
-FARTHEST = 10.0  # standard deviations of the trait that a group, or people a covariate apart, are believed to differ by
-VARIANCES = 0.01, 100.0  # between which that of a group is believed to be, in units of the first
+# standard deviations of the trait by which groups, or people a covariate apart, are believed to differ
+MOST_SDS_APART = 10.0
+LEAST_VARIANCE, MOST_VARIANCE = 0.01, 100.0  # that a group is believed to have, in units of the first group's
 MOST_GROUPS = 1000
-FEWEST_EACH, MANY_GROUPS, FEWEST_OF_MANY = 5, 50, 10  # people a group, on average; of more groups more are asked
+LEAST_PEOPLE_PER_GROUP, MANY_GROUPS, LEAST_PEOPLE_PER_GROUP_OF_MANY = 5, 50, 10  # people on average
 
 
 class Population(NamedTuple):
@@ -159,7 +160,9 @@ def _in_order(labels: list[Any], groups: Any) -> tuple[Any, ...]:
 def _refuse_scattered(n_groups: int, n_people: float) -> None:
     """Refuse groups that hardly anybody is in: mostly a number was given for a label."""
     each = n_people / n_groups
-    if n_groups > MOST_GROUPS or each < (FEWEST_OF_MANY if n_groups > MANY_GROUPS else FEWEST_EACH):
+    if n_groups > MOST_GROUPS or each < (
+        LEAST_PEOPLE_PER_GROUP_OF_MANY if n_groups > MANY_GROUPS else LEAST_PEOPLE_PER_GROUP
+    ):
         raise DataError(
             f"groups has {n_groups} different labels for {n_people:g} people, {each:.1f} in each: a mean and a "
             f"variance cannot be learned from so few, nor of more than {MOST_GROUPS} groups. Groups are labels, as of "
@@ -188,15 +191,15 @@ def runaways(params: Params, labels: Labels, engine: Engine) -> list[str]:
     away = np.asarray(params.mean - params.mean[0]) / unit
     ratio = np.exp(2 * (params.log_sd - params.log_sd[0]))
     for label, mean, variance in zip(labels.groups, away.tolist(), ratio.tolist()):
-        if abs(mean) > FARTHEST:
+        if abs(mean) > MOST_SDS_APART:
             out.append(f"the mean of {label} is {mean:.3g} standard deviations from that of {labels.groups[0]}")
-        if not VARIANCES[0] <= variance <= VARIANCES[1]:
+        if not LEAST_VARIANCE <= variance <= MOST_VARIANCE:
             out.append(f"the variance of {label} is {variance:.2g} times that of {labels.groups[0]}")
     if labels.covariates:
         _, spread = spread_of(engine, len(labels.covariates))
         for name, size in zip(labels.covariates, (params.coefficients * spread / unit).tolist()):
-            if abs(size) > FARTHEST:
-                out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of its own")
+            if abs(size) > MOST_SDS_APART:
+                out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of the trait's")
     return out
 
 

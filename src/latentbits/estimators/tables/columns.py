@@ -10,9 +10,9 @@ import numpy as np
 from latentbits.core.errors import DataError
 from latentbits.estimators.tables.frames import library_of
 
-__all__ = ["MOST_CODES", "Column", "as_array", "is_number", "read"]
+__all__ = ["COLUMN_MOST_CODES", "Column", "as_array", "is_number", "read"]
 
-MOST_CODES = 11  # a column with at most as many different whole numbers may hold codes: a rating from 0 to 10 has 11
+COLUMN_MOST_CODES = 11  # different whole numbers, as a rating from 0 to 10 has; a column of more is continuous
 
 
 class Column(NamedTuple):
@@ -34,7 +34,7 @@ class Column(NamedTuple):
         if self.inferred != "continuous":
             return False
         present = self.values[~self.missing]
-        return bool(np.all(present == np.rint(present))) and 2 <= len(np.unique(present)) <= MOST_CODES
+        return bool(np.all(present == np.rint(present))) and 2 <= len(np.unique(present)) <= COLUMN_MOST_CODES
 
 
 def read(X: Any) -> list[Column]:

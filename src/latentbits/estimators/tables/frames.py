@@ -1,4 +1,4 @@
-"""Kinds of tables, told apart without importing a library that the user has not; frames in, frames out."""
+"""Kinds of tables, distinguished without importing a library that the user has not; frames in, frames out."""
 
 from __future__ import annotations
 

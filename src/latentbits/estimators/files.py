@@ -26,7 +26,8 @@ from latentbits.core.errors import ModelFileError, did_you_mean_file
 from latentbits.core.model import Measure, Stop
 from latentbits.core.packing import digest
 from latentbits.core.version import __version__
-from latentbits.estimators.families import Family, families
+from latentbits.estimators.families import families
+from latentbits.estimators.family_record import Family
 from latentbits.estimators.history import history_table, stages_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from scipy.special import softmax
 
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError
-from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.model import Model
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
+from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.tables.covariates import read_covariates, same_covariates
 from latentbits.estimators.tables.weights import open_weights, weighted
@@ -24,6 +25,7 @@ from latentbits.reports.membership import MembershipErrors, membership_errors
 
 __all__ = ["WithCovariates"]
 
+BESIDE_X = ("covariates",)
 LEAST_VARIANCE_SHARE = 1e-10  # of the largest variance of standardised covariates; below, one follows from others
 
 
@@ -129,95 +131,16 @@ class WithCovariates(WithCriteria):
 
     # ---------------------------------------------------------------- use
 
-    def transform(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Compute P(component | row) of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-        """
-        return super().transform(self._beside(X, covariates))
-
-    def posterior(self, X: Any, covariates: Any = None) -> Any:
-        """Compute P(component | row) of each row as `mean`, and the most probable component as `mode`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().posterior(self._beside(X, covariates))
-
-    def log_likelihoods(self, X: Any, covariates: Any = None) -> LogLikelihood:
-        """Compute log p(x) of each row, given its covariates if any; its errors are 0 but for rounding.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().log_likelihoods(self._beside(X, covariates))
-
-    def score_samples(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """Compute log p(x) of each row, in nats, given its covariates if any; missing bits are marginalised.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-        """
-        return super().score_samples(self._beside(X, covariates))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
-        """Compute the mean of `score_samples`: nats per row, the larger the better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        y : Ignored
-            Present for scikit-learn's pipelines.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().score(self._beside(X, covariates), y, sample_weight)
-
-    def log_likelihood(
-        self, X: Any, return_error: bool = False, sample_weight: Any = None, covariates: Any = None
-    ) -> float | tuple[float, float]:
-        """Compute the log-likelihood of a table: the sum over its rows, in nats, given their covariates if any.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        return_error : bool, default=False
-            Also return the standard error with which the number is known; 0 where it is exact.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().log_likelihood(self._beside(X, covariates), return_error, sample_weight)
+    transform = with_more(WithCriteria.transform, BESIDE_X, "Compute P(component | row) of each row.")
+    posterior = with_more(
+        WithCriteria.posterior,
+        BESIDE_X,
+        "Compute P(component | row) of each row as `mean`, the most probable as `mode`.",
+    )
+    log_likelihoods = with_more(WithCriteria.log_likelihoods, BESIDE_X)
+    score_samples = with_more(WithCriteria.score_samples, BESIDE_X)
+    score = with_more(WithCriteria.score, BESIDE_X)
+    log_likelihood = with_more(WithCriteria.log_likelihood, BESIDE_X)
 
     def fit_report(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> FitReport:
         """Report log-likelihood, free parameters and criteria of a fit; G², X² and entropy without covariates.

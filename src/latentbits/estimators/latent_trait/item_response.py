@@ -24,6 +24,7 @@ from latentbits.estimators.latent_trait.base import LinearTrait, in_canonical_ax
 from latentbits.estimators.latent_trait.item_params import asymptotes, at_bound, condensed, spread_of, upright
 from latentbits.estimators.latent_trait.item_plan import LOGIT_PRIOR, Plan, make_plan, template
 from latentbits.estimators.latent_trait.people import Labels, Population
+from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.psychometrics import Rotation
 from latentbits.estimators.showing import named_weights
@@ -36,6 +37,7 @@ from latentbits.reports.items import listed
 __all__ = ["ItemResponse"]
 
 MODELS = ("2PL", "Rasch", "1PL", "3PL")
+BESIDE_X = ("groups", "covariates")
 NODES_ERROR_NATS = 1e-3  # that the nodes may be wrong by, all rows together
 
 
@@ -175,16 +177,17 @@ class ItemResponse(LinearTrait):
     from_items = classmethod(item_use.from_items)
     # of all models, with groups and covariates
     fit = item_use.fit
-    transform = item_use.with_people(LinearTrait.transform)
-    posterior = item_use.with_people(LinearTrait.posterior)
-    log_likelihoods = item_use.with_people(LinearTrait.log_likelihoods)
-    score_samples = item_use.with_people(LinearTrait.score_samples)
-    score = item_use.with_people(LinearTrait.score)
-    log_likelihood = item_use.with_people(LinearTrait.log_likelihood)
+    _beside = people.beside
+    transform = with_more(LinearTrait.transform, BESIDE_X)
+    posterior = with_more(LinearTrait.posterior, BESIDE_X)
+    log_likelihoods = with_more(LinearTrait.log_likelihoods, BESIDE_X)
+    score_samples = with_more(LinearTrait.score_samples, BESIDE_X)
+    score = with_more(LinearTrait.score, BESIDE_X)
+    log_likelihood = with_more(LinearTrait.log_likelihood, BESIDE_X)
     complete = item_use.complete
     sample = item_use.sample
-    criteria = item_use.with_people(LinearTrait.criteria)
-    fit_report = item_use.with_people(LinearTrait.fit_report)
+    criteria = with_more(LinearTrait.criteria, BESIDE_X)
+    fit_report = with_more(LinearTrait.fit_report, BESIDE_X)
     # of items
     standard_errors = item_errors.standard_errors
     item_fit = item_reports.item_fit

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
-from functools import wraps
-from inspect import Parameter, signature
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -28,11 +25,7 @@ from latentbits.models.latent_trait import items
 if TYPE_CHECKING:
     from latentbits.estimators.latent_trait.item_response import ItemResponse
 
-__all__ = ["complete", "fit", "from_items", "sample", "with_people"]
-
-OF_PEOPLE = """\
-        groups, covariates : array-like or None
-            Those of the rows, where `fit` had some."""
+__all__ = ["complete", "fit", "from_items", "sample"]
 
 
 def from_items(
@@ -155,23 +148,6 @@ def fit(
     rows = People(X, groups, covariates)
     self._labels = labels_of(rows, sample_weight)
     return LinearTrait.fit(self, rows, y, sample_weight, checkpoint)
-
-
-def with_people(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of all models so that it takes groups and covariates beside X, too."""
-
-    @wraps(method)
-    def taking(self: ItemResponse, X: Any, *args: Any, groups: Any = None, covariates: Any = None, **named: Any) -> Any:
-        return method(self, beside(self, X, groups, covariates), *args, **named)
-
-    text = (method.__doc__ or "").rstrip()
-    end = re.search(r"\n\n +(Returns|Warns|Examples)\n", text)  # of the section of parameters
-    place = len(text) if end is None else end.start()
-    taking.__doc__ = f"{text[:place]}\n{OF_PEOPLE}{text[place:]}"
-    own = signature(method)
-    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("groups", "covariates")]
-    taking.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
-    return taking
 
 
 def complete(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = None) -> Any:

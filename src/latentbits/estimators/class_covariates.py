@@ -152,7 +152,7 @@ class WithCovariates(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
+            Values of the rows, where `fit` had some.
 
         Returns
         -------
@@ -321,7 +321,7 @@ def _whitening(Z: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, n
     centre = np.average(Z, axis=0, weights=weights)
     spread = np.sqrt(np.average((Z - centre) ** 2, axis=0, weights=weights))
     if not np.all(spread > 1e-12 * np.maximum(1e-300, np.abs(Z).max(0))):
-        raise DataError("a covariate is the same in all rows: it cannot tell classes apart, leave it out")
+        raise DataError("a covariate is the same in all rows: it cannot separate classes, leave it out")
     inner = (Z - centre) / spread
     share = np.full(len(Z), 1 / len(Z)) if weights is None else weights / weights.sum()
     variances, axes = np.linalg.eigh((share[:, None] * inner).T @ inner)

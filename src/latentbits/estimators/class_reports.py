@@ -64,13 +64,13 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             The weights that it was fitted with.
         level : float, default=0.95
-            Of the intervals, which are symmetric on the scale of log-odds; with covariates there are none.
+            Coverage of the intervals, which are symmetric on the scale of log-odds; with covariates there are none.
         weights_are : {"counts", "sampling"}, default="counts"
             How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
             Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
             are two draws.  Without weights it is the form that holds for a model that is not quite right.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some: the errors are then those of `membership_errors`.
+            Values of the rows, where `fit` had some: the errors are then those of `membership_errors`.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
+            Values of the rows, where `fit` had some.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
+            Values of the rows, where `fit` had some.
 
         Returns
         -------

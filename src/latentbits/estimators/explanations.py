@@ -75,7 +75,7 @@ def shares_of(
     weight : (parents, children) array
     bias : (children,) array
     parents, children : arrays of 0 and 1
-        Their states.
+        States of the units.
 
     Returns
     -------
@@ -100,11 +100,11 @@ def explanation_of(
     Parameters
     ----------
     names
-        Of the units of each layer, inputs first.
+        Names of the units of each layer, inputs first.
     row
         Bits, NaN for missing.
     states, means
-        Of the hidden layers, bottom first.
+        States of the hidden layers and their means, bottom first.
     """
     layers = [np.nan_to_num(np.asarray(row, np.float64)), *states]
     causes, unexplained = [], {}

@@ -83,13 +83,13 @@ class Family:
     called
         Its name for people; "{}" is its size, "{s}" the plural's.
     summary
-        What it takes the rows to be, in a line.
+        Its view of the rows, in a line.
     paper, guide
         Where it comes from, and the page of the docs that explains it.
     size
         The parameter that holds the number of causes, or those of each layer; "" for a model without any.
     rows
-        What it takes.
+        Kinds of rows that it takes.
     summarized_by
         The module that reports what a fitted model has found: `tell` what is printed, `show` what is on the page.
     sizes
@@ -101,9 +101,9 @@ class Family:
     usual_size
         On the command line; None takes the constructor's own.
     settings
-        Of its models in comparisons and searches.
+        Settings of its models in comparisons and searches.
     real_settings
-        For a number of real columns there; None: real rows need to be prepared by somebody who knows them.
+        For a number of real columns there; None: real rows need to be prepared by hand.
     files
         By option: tables that the command line can write.
     figures
@@ -113,19 +113,19 @@ class Family:
     likelihood, missing
         How well log p(x) is known, and what becomes of missing cells, for the docs: in a few words.
     grows
-        What the time of learning goes by, for the docs.
+        Numbers that the time of learning is proportional to, for the docs.
     stops_early
         Whether held-out rows can end learning, by default settings: ``fit(X, X_val=...)``.
     in_words
         How its name goes on in a sentence.
     hidden
-        What is hidden, one and several; "{}" is its size where that is no number of them.
+        Name of the hidden causes, one and several; "{}" is its size where that is no number of them.
     restarts
         Whether there is more than one optimum to look for.
     alone
         Nothing is hidden: what any other model must beat.
     foreign
-        Of another library: it takes no missing cells, and has neither files nor a place at the command line.
+        It belongs to another library: it takes no missing cells, and has neither files nor a place at the command line.
     searched
         Whether searches and comparisons try it without being asked: else it stands in for a family that they try.
     """

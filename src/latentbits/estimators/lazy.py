@@ -1,4 +1,4 @@
-"""Answers for the rows of Dask collections, as Dask arrays: computed when somebody asks, where the rows are."""
+"""Answers for the rows of Dask collections, as Dask arrays: computed on demand, where the rows are."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lazy_scores(
     Parameters
     ----------
     likelihood
-        Of a row; with what rounding has cost it where it gives its `rounding`.
+        The function of a row; it also gives what rounding has cost where it has its `rounding`.
     passes
         In the precision of choice; and in a finer one, which is computed only if the first is too little for some row.
     """

@@ -86,7 +86,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         the parameters had then.
     coefficients_ : ndarray of shape (n_components, n_covariates + 1)
         Where ``fit(X, covariates=Z)`` learned how membership depends on covariates: log P(component | z) is these times
-        (1, z), but for what makes probabilities add up to 1.  Those of the first component are 0.
+        (1, z), but for what makes probabilities add up to 1.  The first component's are 0.
     covariate_names_ : ndarray of str
         Names of the covariates, where they came as a frame.
     dtype_ : str
@@ -96,11 +96,11 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     history_table_ : structured ndarray
         Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
     objective_ : float
-        Of the parameters that were kept; NaN where learning was cut short before there was one.
+        Objective of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         Iterations of the restart that was kept.
     left_to_gain_ : float
-        What is estimated to be left to gain, in nats, all rows together: by the observed information where parameters
+        Estimate of the nats left to gain, all rows together: by the observed information where parameters
         are few, else by the quadratic model of the acceleration.  NaN where it is not known.
     converged_ : bool
         Whether it stopped because less than `tol` nats per row are left to gain.

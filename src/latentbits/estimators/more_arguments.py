@@ -30,7 +30,7 @@ def with_more(method: Callable[..., R], names: Sequence[str], first_line: str = 
     end = re.search(r"\n\n +(Returns|Warns|Examples)\n", text)  # of the section of parameters
     place = len(text) if end is None else end.start()
     indent = " " * 8
-    about = f"{indent}{', '.join(names)} : array-like or None\n{indent}    Those of the rows, where `fit` had some."
+    about = f"{indent}{', '.join(names)} : array-like or None\n{indent}    Values of the rows, where `fit` had some."
     taking.__doc__ = f"{text[:place]}\n{about}{text[place:]}"
     own = signature(method)
     more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in names]

@@ -61,7 +61,7 @@ def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | N
     Parameters
     ----------
     rows
-        As `with_rounding` gives them.
+        The log-likelihoods, from `with_rounding`.
     average_out
         Whether errors of rows are chance, but for the rounding; if not, they may all have one sign.
     weights

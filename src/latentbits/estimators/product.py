@@ -49,7 +49,7 @@ class BernoulliProduct(WithFitReport):
     history_table_ : structured ndarray
         Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
     objective_ : float
-        Of the parameters that were kept; NaN where learning was cut short before there was one.
+        Objective of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         1, the one pass.
     converged_ : bool

@@ -65,7 +65,7 @@ class Rotation(NamedTuple):
     components : (k, d)
         Rotated.
     correlation : (k, k)
-        Of the rotated latents; the identity for an orthogonal rotation.
+        Correlations of the rotated latents; the identity for an orthogonal rotation.
     matrix : (k, k)
         Rotated latents are ``Z @ matrix``, so that ``(Z @ matrix) @ components`` is what it was.
     """

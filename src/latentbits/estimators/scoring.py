@@ -163,7 +163,7 @@ class Scoring(Answers):
         Parameters
         ----------
         rows : latentbits.core.model.LogLikelihood
-            As `log_likelihoods` gives them.
+            The log-likelihoods, from `log_likelihoods`.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         """

@@ -90,7 +90,7 @@ def short(name: str) -> str:
 
 def _size(model: LatentModel) -> str:
     known = any(one.class_name == type(model).__name__ for one in FAMILIES)
-    name = name_of(model) if known else f"{model._n_features_out} latents"  # a family of somebody else's
+    name = name_of(model) if known else f"{model._n_features_out} latents"  # a family of another library
     n, d = model.n_rows_, model.n_features_in_
     idle = len(getattr(model, "_idle", ()))  # constant, or never observed
     size = f"{name}, from " + (f"{n:.10g} rows x {d} columns" if math.isfinite(n) else f"{d} columns")

@@ -101,7 +101,7 @@ class LinearTrait(WithCriteria):
         return self._seen.few if self._seen is not None and self._seen.few < self.n_features_in_ else None
 
     def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
-        """Make the record to learn with so many nodes, None chooses; `few` is what nearly every row has observed."""
+        """Make the record to learn with these nodes, None chooses; `few` is what nearly every row has observed."""
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
         alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS_PER_LATENT * self._q
         n_nodes = n_nodes or self.n_nodes

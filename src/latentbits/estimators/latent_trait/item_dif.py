@@ -60,9 +60,9 @@ def dif(
     parameters : sequence of {"slope", "intercept", "asymptote"}, default=("slope", "intercept")
         Parameters in which the groups may differ.  ("intercept",) tests uniform differences alone.
     adjust : {"holm", "bh"} or None, default="holm"
-        Of the probabilities, for many tests.
+        Correction of the probabilities, for many tests.
     covariates : array-like of shape (n_rows, n_covariates) or None
-        Of the trait, as in `fit`.
+        Covariates of the trait, as in `fit`.
     sample_weight : array-like of shape (n_rows,) or None
         How often each row counts.
 

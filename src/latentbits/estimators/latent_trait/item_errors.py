@@ -115,7 +115,7 @@ def standard_errors(
         Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
         are two draws.  Without weights it is the form that holds for a model that is not quite right.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------

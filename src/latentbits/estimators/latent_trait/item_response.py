@@ -61,7 +61,7 @@ class ItemResponse(LinearTrait):
         and 0.47 with 95 %.  A dict has them by column, the default for others; None is no prior, and the likelihood is
         then nearly flat in the asymptotes, which a warning says.
     population : {"standard", "variance", "free"}, default="standard"
-        What of the trait is learned: nothing, N(0, 1), or as the Rasch model has it; its variance, where slopes set the
+        Learned of the trait: nothing, N(0, 1), or as the Rasch model has it; its variance, where slopes set the
         unit; or its mean, too, where intercepts are held.  In the first group, where there are several.
     fixed : dict or None, default=None
         Parameters that are held, by column: ``{"item1": {"slope": 1.2, "intercept": 0.3, "asymptote": 0.2}}``, any of

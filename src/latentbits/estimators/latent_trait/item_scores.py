@@ -55,7 +55,7 @@ def scores(self: ItemResponse, X: Any, method: str = "eap", groups: Any = None, 
         inverse root of the test information I.  The weighted likelihood is Warm's where items have no lower
         asymptotes; with them it is what the R package mirt maximises, too, and Warm's equation is another.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------
@@ -157,11 +157,11 @@ def plausible_values(
     random_state : int, RandomState or None
         Seed.
     errors : StandardErrors or ItemErrors or None, default=None
-        What `standard_errors` of the rows that the model was fitted to gives.  Then the parameters, too, are drawn
+        The `standard_errors` of the rows that the model was fitted to.  Then the parameters, too, are drawn
         for each draw, from their normal distribution: without, they are taken as known, and errors by Rubin's rules
         are too small, the more so the fewer rows and items there are.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------

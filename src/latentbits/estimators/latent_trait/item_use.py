@@ -48,7 +48,7 @@ def from_items(
     asymptotes : array-like of shape (n_columns,) or None
         Lower asymptotes g, from 0 to below 1; None for none.
     mean, variance : float
-        Of the trait among the people.
+        Mean and variance of the trait among the people.
     feature_names : sequence of str or None
         Names of the columns.
 
@@ -158,7 +158,7 @@ def complete(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = N
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def sample(self: ItemResponse, n: int = 1, random_state: Any = None, groups: Any
     random_state : int, RandomState or None
         Seed.
     groups, covariates : array-like or None
-        Those of the rows to draw, where `fit` had some.
+        Values of the rows to draw, where `fit` had some.
 
     Returns
     -------

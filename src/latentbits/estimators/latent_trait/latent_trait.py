@@ -87,7 +87,7 @@ class LatentTrait(TraitOfColumns):
         Number of restarts; the best objective is kept.  None is 1 up to three dimensions, and 4 above,
         where there are several maxima: all of them a part of the way, and the best to the end.
     random_state, max_iter, max_time, tol, verbose, dtype, binarize
-        The same in all models.  Where columns are of several kinds `binarize` is for the binary ones.
+        As everywhere.  Where columns are of several kinds `binarize` is for the binary ones.
 
     Attributes
     ----------

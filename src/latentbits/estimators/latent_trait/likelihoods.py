@@ -39,7 +39,7 @@ def refined(
 ) -> LogLikelihood:
     """Refine log-likelihoods by nets of more points where their errors, which are standard errors, are largest.
 
-    As many rows are gone through again as the work allows, not only as many as seem to need it.  Errors count as often
+    Rows are gone through again up to the work allowed, not only while they seem to need it.  Errors count as often
     as their rows do.
     """
     weights = np.ones(len(rows.value)) if engine.weights is None else engine.weights

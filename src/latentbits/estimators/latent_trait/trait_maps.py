@@ -51,7 +51,7 @@ class TraitMaps(TraitOfColumns):
         Number of restarts; the best objective is kept.  None is 4, as there are several maxima:
         all of them go a part of the way, and the best to the end.
     random_state, max_iter, max_time, tol, verbose, dtype, binarize
-        The same in all models.  Where columns are of several kinds `binarize` is for the binary ones.
+        As everywhere.  Where columns are of several kinds `binarize` is for the binary ones.
 
     Attributes
     ----------

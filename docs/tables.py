@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from latentbits.estimators.families import Family, families
+from latentbits.estimators.families import families
+from latentbits.estimators.family_record import Family
 
 ROOT = Path(__file__).parents[1]
 

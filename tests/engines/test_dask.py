@@ -151,7 +151,7 @@ def test_scores_are_computed_again_where_float32_is_too_little(monkeypatch):
     X = table()
     model = quietly(mixture().fit, X)
     for tolerance in (1.0, 1e-9):
-        monkeypatch.setattr("latentbits.estimators.precision.TOLERANCE", tolerance)
+        monkeypatch.setattr("latentbits.estimators.precision.NEGLIGIBLE_NATS_PER_ROW", tolerance)
         expected = model.score_samples(X)
         np.testing.assert_array_equal(model.score_samples(da.from_array(X, chunks=(300, 6))).compute(), expected)
 

@@ -70,7 +70,7 @@ def test_rows_without_an_answer(model, table):
     assert np.isnan(ml.value[10]).all()
     with pytest.warns(UserWarning, match="1 rows have no finite WLE score") as told:
         wle = model.scores(table, "wle")
-    assert str(told[0].message).endswith("no answer tells of the latent. method='eap' gives all rows a score")
+    assert str(told[0].message).endswith("no answer depends on the latent. method='eap' gives all rows a score")
     assert np.isfinite(model.item_fit(table, scores="wle").outfit[:6]).all()
     rest = np.delete(np.arange(240), 10)
     assert np.isfinite(wle.value[rest]).all()

@@ -26,7 +26,8 @@ from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import OutOfTimeError
 from latentbits.core.limits import within
 from latentbits.core.programs import seconds_waited
-from latentbits.estimators.families import Family, Rows, family, name_of, size_of
+from latentbits.estimators.families import family, name_of, size_of
+from latentbits.estimators.family_record import Family, Rows
 
 __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
 

@@ -18,7 +18,8 @@ from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
 from latentbits.engines.checkpoint import under
-from latentbits.estimators.families import FAMILIES, Rows, family, family_of
+from latentbits.estimators.families import FAMILIES, family, family_of
+from latentbits.estimators.family_record import Rows
 from latentbits.estimators.tables.encoding import check_bits, check_observed
 from latentbits.estimators.tables.missing import with_nan
 from latentbits.estimators.tables.weights import open_weights

@@ -19,7 +19,8 @@ from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_option
 from latentbits.cli.options import size_from
 from latentbits.cli.reports import show_tables
 from latentbits.core.interrupts import keeping
-from latentbits.estimators.families import Family, families, family_of
+from latentbits.estimators.families import families, family_of
+from latentbits.estimators.family_record import Family
 
 __all__ = ["compare", "named_models"]
 

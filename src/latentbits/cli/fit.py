@@ -32,7 +32,8 @@ from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.reports import report_file, report_option, show_reports, show_tables, write_reports
 from latentbits.core.interrupts import keeping
-from latentbits.estimators.families import Family, families, family, name_of
+from latentbits.estimators.families import families, family, name_of
+from latentbits.estimators.family_record import Family
 
 if TYPE_CHECKING:
     from latentbits.reports.record import Report, Table

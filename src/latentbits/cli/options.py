@@ -18,7 +18,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from latentbits.core.errors import did_you_mean
-from latentbits.estimators.families import Family, families
+from latentbits.estimators.families import families
+from latentbits.estimators.family_record import Family
 
 __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from", "with_flags"]
 

@@ -14,7 +14,8 @@ from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.reports import EXTENSIONS, report_file, show_reports, write_reports
 from latentbits.core.interrupts import keeping
-from latentbits.estimators.families import Family, family
+from latentbits.estimators.families import family
+from latentbits.estimators.family_record import Family
 
 __all__ = ["sizes"]
 

@@ -57,7 +57,7 @@ class Answers(Settings):
         return self._map_rows(self._fitted().infer, X, sparse=True)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """P(bit = 1 | latents) of each column, at given points of the latent space.
+        """Compute P(bit = 1 | latents) of each column, at given points of the latent space.
 
         Parameters
         ----------

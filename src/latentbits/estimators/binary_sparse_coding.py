@@ -24,7 +24,7 @@ from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.engines.summary import column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
-from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
+from latentbits.estimators.precision import DOUBLE, SINGLE, WARNING_NATS_PER_ROW
 from latentbits.estimators.showing import named_weights
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.learning import Means, Plan, Rows, best_start, finish
@@ -381,7 +381,7 @@ class BinarySparseCoding(WithFitReport):
         if getattr(self, "dtype_", SINGLE.name) == SINGLE.name:
             return LEAST_NOISE_SHARE
         share = sparse_coding.rounding_share(self.n_features_in_, DOUBLE)
-        return float(np.sqrt(2 * share * self.n_features_in_ / TOLD))
+        return float(np.sqrt(2 * share * self.n_features_in_ / WARNING_NATS_PER_ROW))
 
     def _warn_of_rounding(self, engine: Engine, lost: float) -> None:
         super()._warn_of_rounding(engine, lost)

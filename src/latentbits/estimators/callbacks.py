@@ -1,7 +1,7 @@
 """Callbacks of scikit-learn, from 1.9 on: learning is a task, its stages are tasks below it, and so are their passes.
 
-Where the installed scikit-learn has none, estimators have no `set_callbacks`, and nothing is told.  Its module of them
-takes its time to be imported, which is for those who use one.
+Where the installed scikit-learn has none, estimators have no `set_callbacks`, and nothing is reported.
+Its module of them takes its time to be imported, which is for those who use one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any, Self
 
 from latentbits.engines.progress import listening
 
-__all__ = ["WithCallbacks", "told_to_callbacks"]
+__all__ = ["WithCallbacks", "with_callbacks"]
 
-PASSES_MORE = 4  # than updates: one to begin with, one at the end or at the best point, and one that is begun only
+# one to begin with, one at the end or at the best point, and one that is begun only
+PASSES_BESIDE_UPDATES = 4
 
 
 class WithCallbacks:
@@ -24,7 +25,7 @@ class WithCallbacks:
     if find_spec("sklearn.callback") is not None:
 
         def set_callbacks(self, *callbacks: Any) -> Self:
-            """Have these told of the course of learning, such as ``sklearn.callback.ProgressBar()``.
+            """Let these callbacks follow the course of learning, such as ``sklearn.callback.ProgressBar()``.
 
             Parameters
             ----------
@@ -37,8 +38,8 @@ class WithCallbacks:
 
 
 @contextmanager
-def told_to_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:
-    """Tell the callbacks of an estimator, if it has any, of all that is learned within.
+def with_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:
+    """Report all that is learned within to the callbacks of an estimator, if it has any.
 
     They get X, y and the weights with the task of the whole fit, and the fitted estimator at its end; of single passes
     they learn that they were made.  A callback that returns True ends learning as Ctrl-C would.
@@ -61,7 +62,7 @@ def told_to_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Ite
 
 
 class _Course:
-    """What is heard of learning, as tasks."""
+    """Course of learning as callbacks see it: tasks."""
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator, self._root = estimator, context
@@ -70,12 +71,12 @@ class _Course:
 
     def begin_stage(self, name: str, max_iter: int) -> None:
         self.end_stage()
-        self._stage = self._root.subcontext(task_name=name, max_subtasks=max_iter + PASSES_MORE)
+        self._stage = self._root.subcontext(task_name=name, max_subtasks=max_iter + PASSES_BESIDE_UPDATES)
         self._stage.call_on_fit_task_begin(estimator=self._estimator)
         self._begin_pass()
 
     def end_pass(self) -> bool:
-        """Whether a callback asks for an end."""
+        """Report the end of a pass; return whether a callback asks for an end."""
         stop = self._pass.call_on_fit_task_end(estimator=self._estimator)
         self._begin_pass()
         return stop

@@ -1,4 +1,4 @@
-"""Covariates of class membership: a table of bits, and beside it real numbers of each row that tell its class."""
+"""Covariates of class membership: a table of bits, and beside it real numbers of each row that predict its class."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from scipy.special import softmax
 
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError
-from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.model import Model
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
+from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.tables.covariates import read_covariates, same_covariates
 from latentbits.estimators.tables.weights import open_weights, weighted
@@ -24,7 +25,8 @@ from latentbits.reports.membership import MembershipErrors, membership_errors
 
 __all__ = ["WithCovariates"]
 
-COLLINEAR = 1e-10  # of the largest variance of standardised covariates: less in some direction, and they say the same
+BESIDE_X = ("covariates",)
+LEAST_VARIANCE_SHARE = 1e-10  # of the largest variance of standardised covariates; below, one follows from others
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class _Beside:
 
 
 class WithCovariates(WithCriteria):
-    """Of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
+    """Part of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
 
     `fit_report`, `standard_errors`, `classification`, `bivariate_residuals`, `score`, `score_samples`,
     `log_likelihood`, `log_likelihoods`, `transform` and `posterior` do, and need them where `fit` had them.  The other
@@ -129,98 +131,19 @@ class WithCovariates(WithCriteria):
 
     # ---------------------------------------------------------------- use
 
-    def transform(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """P(component | row) of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-        """
-        return super().transform(self._beside(X, covariates))
-
-    def posterior(self, X: Any, covariates: Any = None) -> Any:
-        """P(component | row) of each row as `mean`, and the most probable component as `mode`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().posterior(self._beside(X, covariates))
-
-    def log_likelihoods(self, X: Any, covariates: Any = None) -> LogLikelihood:
-        """log p(x) of each row, given its covariates if any, with its errors, which are 0 but for rounding.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().log_likelihoods(self._beside(X, covariates))
-
-    def score_samples(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """log p(x) of each row, in nats, given its covariates if any; missing bits are marginalised.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-        """
-        return super().score_samples(self._beside(X, covariates))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
-        """Mean of `score_samples`: nats per row, the larger the better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        y : Ignored
-            Present for scikit-learn's pipelines.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().score(self._beside(X, covariates), y, sample_weight)
-
-    def log_likelihood(
-        self, X: Any, return_error: bool = False, sample_weight: Any = None, covariates: Any = None
-    ) -> float | tuple[float, float]:
-        """Log-likelihood of a table: the sum over its rows, in nats, given their covariates if any.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        return_error : bool, default=False
-            Also return the standard error with which the number is known; 0 where it is exact.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-        covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
-        """
-        return super().log_likelihood(self._beside(X, covariates), return_error, sample_weight)
+    transform = with_more(WithCriteria.transform, BESIDE_X, "Compute P(component | row) of each row.")
+    posterior = with_more(
+        WithCriteria.posterior,
+        BESIDE_X,
+        "Compute P(component | row) of each row as `mean`, the most probable as `mode`.",
+    )
+    log_likelihoods = with_more(WithCriteria.log_likelihoods, BESIDE_X)
+    score_samples = with_more(WithCriteria.score_samples, BESIDE_X)
+    score = with_more(WithCriteria.score, BESIDE_X)
+    log_likelihood = with_more(WithCriteria.log_likelihood, BESIDE_X)
 
     def fit_report(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> FitReport:
-        """What the fit is worth: log-likelihood, free parameters and criteria; G², X² and entropy without covariates.
+        """Report log-likelihood, free parameters and criteria of a fit; G², X² and entropy without covariates.
 
         Parameters
         ----------
@@ -229,7 +152,7 @@ class WithCovariates(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
+            Values of the rows, where `fit` had some.
 
         Returns
         -------
@@ -244,7 +167,7 @@ class WithCovariates(WithCriteria):
         return regression_fit(report, share, np.ones(len(share)) if weight is None else weight, self.means_)
 
     def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors:
-        """Standard errors of `coefficients_`, with z and p-values, by the observed information of all parameters.
+        """Compute standard errors of `coefficients_`, with z and p-values, by the observed information.
 
         They are of a maximum of the likelihood, so only of a fit with ``smoothing=0``.
 
@@ -272,8 +195,8 @@ class WithCovariates(WithCriteria):
         >>> of_second = rng.random(400) < 1 / (1 + np.exp(-2 * age))
         >>> X = (rng.random((400, 6)) < np.where(of_second, 0.9, 0.1)[:, None]).astype(int)
         >>> m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X, covariates=age)
-        >>> told = m.membership_errors(X, age)
-        >>> told.errors.shape, bool(told.p[0, 1] < 0.001)
+        >>> found = m.membership_errors(X, age)
+        >>> found.errors.shape, bool(found.p[0, 1] < 0.001)
         ((1, 2), True)
         """
         self._fitted()
@@ -305,7 +228,7 @@ class WithCovariates(WithCriteria):
         return _Beside(X, covariates)
 
     def _class_shares(self, table: np.ndarray) -> np.ndarray:
-        """P(class) of each row by its covariates, which come after its bits."""
+        """Compute P(class) of each row by its covariates, which come after its bits."""
         params = self.params_
         inner = (table[:, self.n_features_in_ :] - params.centre) @ params.turn
         return softmax(np.column_stack([np.ones(len(inner)), inner]) @ params.slopes.T, axis=1)
@@ -331,7 +254,7 @@ class WithCovariates(WithCriteria):
         return rows
 
     def _read(self, covariates: Any, n_rows: int, reset: bool) -> np.ndarray:
-        """The covariates as numbers; at a fit their names and number are taken, else they must be the same."""
+        """Read the covariates as numbers; a fit takes their names and number, which must be the same afterwards."""
         Z, names = read_covariates(covariates)
         if len(Z) != n_rows:
             raise DataError(f"X has {n_rows} rows and covariates {len(Z)}: there must be one for each row")
@@ -362,7 +285,7 @@ class WithCovariates(WithCriteria):
         return {"slopes": (k, p + 1), "centre": (p,), "turn": (p, p)} if p else {}
 
     def _expose_coefficients(self) -> None:
-        """Slopes as those of the covariates as they were given, less those of the first class."""
+        """Set the slopes in units of the covariates as they were given, less those of the first class."""
         if not self._n_covariates:
             return
         params = self.params_
@@ -389,19 +312,19 @@ class WithCovariates(WithCriteria):
 
 
 def _covariates_of(engine: Engine, n_covariates: int) -> np.ndarray:
-    """The covariates of rows that have them as their last columns."""
+    """Take the covariates of rows that have them as their last columns."""
     return np.concatenate(list(engine.blocks()))[:, -n_covariates:]
 
 
 def _whitening(Z: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """centre and turn, for which (Z - centre) @ turn has mean 0 and the identity for its covariance."""
+    """Find centre and turn, for which (Z - centre) @ turn has mean 0 and the identity for its covariance."""
     centre = np.average(Z, axis=0, weights=weights)
     spread = np.sqrt(np.average((Z - centre) ** 2, axis=0, weights=weights))
     if not np.all(spread > 1e-12 * np.maximum(1e-300, np.abs(Z).max(0))):
-        raise DataError("a covariate is the same in all rows: it cannot tell classes apart, leave it out")
+        raise DataError("a covariate is the same in all rows: it cannot separate classes, leave it out")
     inner = (Z - centre) / spread
     share = np.full(len(Z), 1 / len(Z)) if weights is None else weights / weights.sum()
     variances, axes = np.linalg.eigh((share[:, None] * inner).T @ inner)
-    if variances[0] < COLLINEAR * variances[-1]:
+    if variances[0] < LEAST_VARIANCE_SHARE * variances[-1]:
         raise DataError("a covariate follows from the others (or there are more of them than rows): leave it out")
     return centre, axes / np.sqrt(variances) / spread[:, None]

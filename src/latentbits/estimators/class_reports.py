@@ -1,4 +1,4 @@
-"""What latent class analysts read after a fit: errors, fit of patterns and pairs, classification, outside variables."""
+"""Reports that latent class analysts read: errors, fit of patterns and pairs, classification, outside variables."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class WithClassReports(WithCriteria):
         weights_are: str = "counts",
         covariates: Any = None,
     ) -> ClassErrors | MembershipErrors:
-        """Standard errors of shares and probabilities of the classes, and intervals.
+        """Compute standard errors of shares and probabilities of the classes, and intervals.
 
         By the observed information of the rows (Louis's identity, in float64) in the metric of probabilities.
-        Probabilities at 0 or 1 are held there: they have none (NaN), which `notes` tells.
+        Probabilities at 0 or 1 are held there: they have none (NaN), which `notes` says.
 
         Parameters
         ----------
@@ -64,13 +64,13 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             The weights that it was fitted with.
         level : float, default=0.95
-            Of the intervals, which are symmetric on the scale of log-odds; with covariates there are none.
+            Coverage of the intervals, which are symmetric on the scale of log-odds; with covariates there are none.
         weights_are : {"counts", "sampling"}, default="counts"
             How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
             Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
             are two draws.  Without weights it is the form that holds for a model that is not quite right.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some: the errors are then those of `membership_errors`.
+            Values of the rows, where `fit` had some: the errors are then those of `membership_errors`.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class WithClassReports(WithCriteria):
         return replace(found, notes=(*found.notes, why))
 
     def classification(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> Classification:
-        """How clearly rows belong to classes: mean posteriors by most probable class, and what is expected to be wrong.
+        """Measure how clearly rows belong to classes: mean posteriors by most probable class, and expected errors.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
+            Values of the rows, where `fit` had some.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class WithClassReports(WithCriteria):
         return class_fit.classification(rows, weights, self._classes()[1])
 
     def bivariate_residuals(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> BivariateResiduals:
-        """How well classes explain that columns go together: X2 of the 2 x 2 table of each pair of columns.
+        """Test whether classes explain that columns go together: X2 of the 2 x 2 table of each pair of columns.
 
         Large where two columns go together within classes, which the model says they do not.
 
@@ -156,7 +156,7 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         covariates : array-like of shape (n_rows, n_covariates) or None
-            Those of the rows, where `fit` had some.
+            Values of the rows, where `fit` had some.
 
         Returns
         -------
@@ -193,8 +193,8 @@ class WithClassReports(WithCriteria):
             The outside variable: numbers, or labels of categories.  Rows in which it is missing are left out.
         method : {"bch", "ml"}, default="bch"
             "bch" is by weights (Bolck, Croon & Hagenaars 2004), which assume nothing of the distribution of y.  "ml" is
-            maximum likelihood with y normal in each class, of a variance of its own, or with shares of categories: more
-            precise where that holds, and for categories, of which it tells no share below 0.
+            maximum likelihood with y normal in each class, whose variances differ, or with shares of categories: more
+            precise where that holds, and for categories, for which it gives no share below 0.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         kind : {"auto", "continuous", "categorical"}, default="auto"
@@ -249,7 +249,7 @@ class WithClassReports(WithCriteria):
         return replace(found, notes=(*found.notes, *notes))
 
     def _modal(self, bits: np.ndarray) -> np.ndarray:
-        """Most probable class of each row."""
+        """Find the most probable class of each row."""
         weights, means = self._classes()
         parts = [
             shares_of(bits[some], weights, means)[0].argmax(1)
@@ -258,7 +258,7 @@ class WithClassReports(WithCriteria):
         return np.concatenate(parts) if parts else np.zeros(0, int)
 
     def _more_of_fit(self, X: Any, sample_weight: Any, report: FitReport) -> ClassFitReport:
-        """The report of all families with what patterns tell of classes."""
+        """Add what patterns say of classes to the report of all families."""
         rows = self._patterns(X, sample_weight)
         return class_fit.class_fit(report, rows, *self._classes(), self._idle, self.smoothing_)
 
@@ -266,7 +266,7 @@ class WithClassReports(WithCriteria):
         return np.asarray(self.weights_, np.float64), np.asarray(self.means_, np.float64)
 
     def _rows_and_shares(self, X: Any, sample_weight: Any, covariates: Any) -> tuple[Patterns, np.ndarray]:
-        """Distinct rows and shares of the classes; with covariates all rows, and P(class) of each by these."""
+        """Return distinct rows and shares of the classes; with covariates all rows, and P(class) of each by these."""
         if not self._n_covariates and covariates is None:
             return self._patterns(X, sample_weight), self._classes()[0]
         engine = self._open(self._beside(X, covariates), reset=False, sample_weight=sample_weight)
@@ -284,7 +284,7 @@ class WithClassReports(WithCriteria):
 
 
 def _with_weights(engine: Engine) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """The blocks of an engine, each with the weights of its rows."""
+    """Yield the blocks of an engine, each with the weights of its rows."""
     first = 0
     for block in engine.blocks():
         yield block, None if engine.weights is None else engine.weights[first : first + len(block)]

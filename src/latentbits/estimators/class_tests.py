@@ -18,7 +18,7 @@ __all__ = ["WithClassTests"]
 
 
 class WithClassTests(WithCovariates):
-    """Of `BernoulliMixture`: the bootstrap test of the number of classes."""
+    """Part of `BernoulliMixture`: the bootstrap test of the number of classes."""
 
     def bootstrap_test(
         self,
@@ -29,7 +29,7 @@ class WithClassTests(WithCovariates):
         n_more: int = 1,
         sample_weight: Any = None,
     ) -> BootstrapTest:
-        """Bootstrap likelihood-ratio test: are k classes enough, or are k + 1 needed?
+        """Test by bootstrapped likelihood ratios whether k classes are enough, or k + 1 are needed.
 
         Tables as large as X, with its holes, are drawn from this mixture and fitted with k and with k + 1 classes, and
         so is X itself.  A small p-value says that this many classes do not explain X.  All fits are made together, by
@@ -85,7 +85,7 @@ class WithClassTests(WithCovariates):
             )
         rows, counts = self._rows_and_counts(X, sample_weight)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        with interrupts.held(), counted(int(n_draws), "draws", self.verbose) as told:
+        with interrupts.held(), counted(int(n_draws), "draws", self.verbose) as count:
             return bootstrap_test(
                 rows,
                 counts,
@@ -95,11 +95,11 @@ class WithClassTests(WithCovariates):
                 seed=int(seed),
                 n_starts=int(n_starts),
                 n_more=int(n_more),
-                after_each=told,
+                after_each=count,
             )
 
     def _rows_and_counts(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """All bits, 255 for missing, and how often each row counts."""
+        """Return all bits, 255 for missing, and how often each row counts."""
         engine = self._open(X, reset=False, sample_weight=sample_weight)
         rows = np.concatenate(list(engine.blocks()))
         counts = engine.weights

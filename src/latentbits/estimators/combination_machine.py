@@ -25,7 +25,7 @@ from latentbits.engines.stream import moved
 from latentbits.engines.summary import column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
-from latentbits.estimators.precision import SINGLE, TOLERANCE
+from latentbits.estimators.precision import NEGLIGIBLE_NATS_PER_ROW, SINGLE
 from latentbits.estimators.showing import named_weights
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import REFIT
@@ -602,4 +602,4 @@ class CombinationMachine(WithFitReport):
 
 def _is_far(place: np.ndarray) -> bool:
     """Check whether float32 has too few digits for log p(x) around a place, in units of the noise."""
-    return machines.rounding_share(len(place), SINGLE) * float(np.sum(place**2)) > TOLERANCE
+    return machines.rounding_share(len(place), SINGLE) * float(np.sum(place**2)) > NEGLIGIBLE_NATS_PER_ROW

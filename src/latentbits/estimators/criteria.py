@@ -1,4 +1,4 @@
-"""What a fit is worth for its parameters, and what of a table counts: rows with an answer, columns that vary."""
+"""Worth of a fit for its parameters, and the part of a table that counts: rows with an answer, columns that vary."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
 from latentbits.reports.fit import FitReport, fit_report
 
-__all__ = ["FEW_SEEN", "Criteria", "Seen", "WithCriteria", "WithFitReport", "is_sampling", "look"]
+__all__ = ["FEW_SEEN_SHARE", "Criteria", "Seen", "WithCriteria", "WithFitReport", "is_sampling", "look"]
 
-FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
-MOST_COUNTED = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
-LARGE_ERROR = 0.5  # nats: an error of a criterion, twice that, by which models are ranked wrongly
+FEW_SEEN_SHARE = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
+MOST_COUNTED_COLUMNS = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
+LARGE_ERROR_NATS = 0.5  # an error of a criterion, twice that, by which models are ranked wrongly
 
 
 class Seen(NamedTuple):
-    """What of a table is observed.
+    """The observed part of a table.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     few
         Observed columns of nearly every one of them: a tenth may have fewer.
     idle
-        (columns,) which are constant or never observed, and so tell nothing of the latents.
+        (columns,) which are constant or never observed, and so say nothing of the latents.
     """
 
     n_rows: float | int
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
 
 class Criteria(NamedTuple):
-    """How well a model describes a table for what it costs: the lower `aic` and `bic`, the better.
+    """Quality of a model's description of a table for its cost: the lower `aic` and `bic`, the better.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Criteria(NamedTuple):
 
 
 def look(engine: Engine) -> Seen:
-    """One reading of the rows; of complete bits in memory the counts of columns tell all, and are needed anyway."""
+    """Read the rows once; of complete bits in memory the counts of columns say all, and are needed anyway."""
     d = getattr(engine, "n_answers", engine.n_features)  # what comes after is known of people, and no answer
     if isinstance(engine, MemoryEngine) and engine.weights is None and engine.holds_complete_bits:
         mean = column_moments(engine).mean
@@ -92,24 +92,24 @@ def look(engine: Engine) -> Seen:
             lengths += part.lengths
             low, high = np.minimum(low, part.low), np.maximum(high, part.high)
     answered = lengths[1:]
-    few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN * answered.sum(), side="right"))
+    few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN_SHARE * answered.sum(), side="right"))
     return Seen(_whole(answered.sum()), min(few, d), low >= high)
 
 
 def _whole(n: float | int) -> float | int:
-    """A number of rows; a whole one where it is one but for rounding."""
+    """Round a number of rows to a whole one where it is one but for rounding."""
     return round(n) if abs(n - round(n)) <= 1e-9 * n else float(n)
 
 
 def is_sampling(weights_are: str) -> bool:
-    """Whether weights of rows are inverse chances to come into a sample, and no counts; refuses any other word."""
+    """Return whether weights of rows are inverse chances to come into a sample, and no counts."""
     if weights_are not in ("counts", "sampling"):
         raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
     return weights_are == "sampling"
 
 
 class _SeenIn(NamedTuple):
-    """Of some rows: how many by how much of them is observed; the least and the largest entry of each column."""
+    """Counts of some rows by how much of them is observed; the least and the largest entry of each column."""
 
     lengths: np.ndarray
     low: np.ndarray
@@ -151,7 +151,7 @@ class WithFitReport(LatentModel):
         return [f"column {j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _idle_in(self, engine: Engine) -> tuple[int, ...]:
-        """Columns without parameters; of real numbers a constant has some, as it tells of the noise."""
+        """Find columns without parameters; a constant column of real numbers has some, as it determines the noise."""
         idle = column_moments(engine).observed == 0 if self.real_valued else look(engine).idle
         return tuple(np.flatnonzero(idle).tolist())
 
@@ -160,7 +160,7 @@ class WithFitReport(LatentModel):
         return self.n_features_in_ - len(self._idle)
 
     def fit_report(self, X: Any, sample_weight: Any = None) -> FitReport:
-        """What the fit is worth: log-likelihood, free parameters, AIC, BIC, sample-size adjusted BIC and CAIC.
+        """Report log-likelihood, free parameters, AIC, BIC, sample-size adjusted BIC and CAIC of a fit.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class WithFitReport(LatentModel):
         return self._more_of_fit(X, sample_weight, self._fit_report(X, sample_weight))
 
     def _more_of_fit(self, X: Any, sample_weight: Any, report: FitReport) -> FitReport:
-        """The report with what else a family can tell of a fit."""
+        """Add to the report what else a family knows of a fit."""
         return report
 
     def _fit_report(self, X: Any, sample_weight: Any) -> FitReport:
@@ -209,30 +209,30 @@ class WithFitReport(LatentModel):
         if total == -np.inf:
             yield "some rows have probability 0 under this model"
         elif np.isnan(error):
-            yield "how well the log-likelihood is known cannot be told"
-        elif error > LARGE_ERROR:
+            yield "the error of the log-likelihood is not known"
+        elif error > LARGE_ERROR_NATS:
             yield f"the log-likelihood is an estimate, known to ±{error:.2g} nats; the criteria to twice that"
         freedom = self._freedom()
         if freedom is not None and self.n_parameters_ > freedom:
             yield (
                 f"{self.n_parameters_} parameters for {freedom} degrees of freedom, as columns that vary have "
-                f"{freedom + 1} patterns: not all of them can be told, and the criteria count too many"
+                f"{freedom + 1} patterns: not all of them can be determined, and the criteria count too many"
             )
 
     def _off_maximum(self) -> Iterator[str]:
-        """What keeps a fit with these settings away from the maximum of the likelihood."""
+        """Name what keeps a fit with these settings away from the maximum of the likelihood."""
         yield from ()
 
     def _freedom(self) -> int | None:
-        """Degrees of freedom of the rows; None where they are too many to matter."""
-        return 2**self._n_varying - 1 if not self.real_valued and self._n_varying <= MOST_COUNTED else None
+        """Return the degrees of freedom of the rows; None where they are too many to matter."""
+        return 2**self._n_varying - 1 if not self.real_valued and self._n_varying <= MOST_COUNTED_COLUMNS else None
 
 
 class WithCriteria(WithFitReport):
     """A model that is fitted by maximum likelihood, so that information criteria are of it."""
 
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
-        """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
+        """Compute the log-likelihood with its error, and the information criteria made of it.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class WithCriteria(WithFitReport):
         return Criteria(*(found[name] for name in Criteria._fields))
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.
+        """Compute Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class WithCriteria(WithFitReport):
         return self.criteria(X, sample_weight).aic
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Schwarz's information criterion: parameters log(n_rows) - 2 log-likelihood; the lower the better.
+        """Compute Schwarz's information criterion: parameters log(n_rows) - 2 log-likelihood; the lower the better.
 
         Rows without any answer do not count.
 

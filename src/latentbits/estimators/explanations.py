@@ -1,4 +1,4 @@
-"""What a noisy-OR network says of a row, in words: which units are on in each layer, and what each of them explains."""
+"""Explanation of a row by a noisy-OR network: which units are on in each layer, and what each of them explains."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Explanation(NamedTuple):
 def shares_of(
     weight: np.ndarray, bias: np.ndarray, parents: np.ndarray, children: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whose doing it is that units of a layer are on: the shares of the units above them, and of their biases.
+    """Share out why units of a layer are on: among the units above them, and their biases.
 
     A unit with causal input u is on if at least one of Poisson(u) events happens to it, so that 1 - exp(-u) is its
     probability; w / u of these come from a cause with weight w, the others from other causes and the bias.
@@ -75,12 +75,12 @@ def shares_of(
     weight : (parents, children) array
     bias : (children,) array
     parents, children : arrays of 0 and 1
-        Their states.
+        States of the units.
 
     Returns
     -------
     (parents, children) and (children,) arrays
-        0 for what is off.  Of a child that is on they add up to one.
+        0 for what is off.  They add up to one for a child that is on.
     """
     total = np.maximum(bias + parents @ weight, np.finfo(float).tiny)
     return parents[:, None] * weight * children / total, bias * children / total
@@ -95,16 +95,16 @@ def explanation_of(
     means: Sequence[np.ndarray],
     log_joint: float,
 ) -> Explanation:
-    """Who explains what, by `shares_of`.
+    """Find which unit explains which, by `shares_of`.
 
     Parameters
     ----------
     names
-        Of the units of each layer, inputs first.
+        Names of the units of each layer, inputs first.
     row
         Bits, NaN for missing.
     states, means
-        Of the hidden layers, bottom first.
+        States of the hidden layers and their means, bottom first.
     """
     layers = [np.nan_to_num(np.asarray(row, np.float64)), *states]
     causes, unexplained = [], {}

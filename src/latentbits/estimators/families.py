@@ -1,4 +1,4 @@
-"""Every family of models, once: what it is called, its class, its sizes, and who tells what it has found.
+"""Every family of models, once: what it is called, its class, its sizes, and the module that reports what it has found.
 
 Whatever lists families, or makes a model of one, does so from here: files, comparisons, searches, the page, the command
 line, tests and tables of the docs.  A new family is one more record in `FAMILIES` (``docs/add-a-model.md``).  Classes
@@ -7,228 +7,14 @@ are named rather than imported, since JAX takes seconds and ``latentbits --help`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-__all__ = ["FAMILIES", "Family", "File", "Sizes", "Steps", "families", "family", "family_of", "name_of", "size_of"]
+from latentbits.estimators.family_record import Family, File, Rows, Sizes
 
-Rows = Literal["bits", "reals"]
+__all__ = ["FAMILIES", "WEAK_PRIOR_SD", "families", "family", "family_of", "name_of", "size_of"]
 
-ROWS_PER_CAUSE = 10
-MOST_CAUSES = 128
-WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
-
-
-class Steps(NamedTuple):
-    """Numbers of causes that a search tries: from `first`, `stride` times as many at once, from `least` to `most`."""
-
-    first: int
-    most: int
-    stride: int
-    least: int
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Which numbers of causes are worth trying.
-
-    Attributes
-    ----------
-    least
-        A mixture of one is independent bits.
-    first
-        To begin with; None takes a quarter of the columns, up to 8.
-    most
-        More are not tried: of states, whose pairs are counted, each takes its square.
-    stride
-        How many times as many come next.  Where each cause makes all dearer, four times as many are not worth it.
-    factors
-        Whether they are factors: with more than half as many as columns, these cannot tell them apart.
-    """
-
-    least: int = 1
-    first: int | None = None
-    most: int = MOST_CAUSES
-    stride: int = 4
-    factors: bool = False
-
-    def steps(self, n_columns: int, n_rows: int) -> Steps:
-        """For a table to learn from.
-
-        >>> Sizes(least=2).steps(5, 1000)
-        Steps(first=2, most=64, stride=4, least=2)
-        """
-        most = min(self.most, n_rows // ROWS_PER_CAUSE)
-        if self.factors:
-            most = min(most, (n_columns - 1) // 2)
-        most = max(self.least, _power_of_two(most))
-        first = min(8, _power_of_two(n_columns / 4)) if self.first is None else self.first
-        return Steps(max(self.least, min(first, most)), most, self.stride, self.least)
-
-
-class File(NamedTuple):
-    """A table that the command line can write: what is in it, and settings of the model that it needs."""
-
-    about: str
-    settings: Mapping[str, Any] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Family:
-    """One family.
-
-    Attributes
-    ----------
-    name
-        On the command line, and for `search` and `explore`.
-    estimator
-        Its class, as "module:name"; `cls` imports it.
-    called
-        Its name for people; "{}" is its size, "{s}" the plural's.
-    summary
-        What it takes the rows to be, in a line.
-    paper, guide
-        Where it comes from, and the page of the docs that explains it.
-    size
-        The parameter that holds the number of causes, or those of each layer; "" for a model without any.
-    rows
-        What it takes.
-    summarized_by
-        The module that tells what a fitted model has found: `tell` what is printed, `show` what is on the page.
-    sizes
-        Which to try in a search; None for a model without a size.
-    cost
-        The order in which a search begins with families, the cheapest first.
-    compared
-        Sizes that `compare` fits unless told otherwise.
-    usual_size
-        On the command line; None takes the constructor's own.
-    settings
-        Of its models in comparisons and searches.
-    real_settings
-        Of a model of so many real columns there; None: real rows need to be prepared by somebody who knows them.
-    files
-        By option: tables that the command line can write.
-    figures
-        Names of the figures that the command line can draw of one, as `figures.fitted` gives them.
-    errors
-        Whether it knows standard errors of what it has found.
-    likelihood, missing
-        How well log p(x) is known, and what becomes of missing cells, for the docs: in a few words.
-    grows
-        What the time of learning goes by, for the docs.
-    stops_early
-        Whether held-out rows can end learning, by default settings: ``fit(X, X_val=...)``.
-    in_words
-        How its name goes on in a sentence.
-    hidden
-        What is hidden, one and several; "{}" is its size where that is no number of them.
-    restarts
-        Whether there is more than one optimum to look for.
-    alone
-        Nothing is hidden: what any other model must beat.
-    foreign
-        Of another library: it takes no missing cells, and has neither files nor a place at the command line.
-    searched
-        Whether searches and comparisons try it without being asked: else it stands in for a family that they try.
-    """
-
-    name: str
-    estimator: str
-    called: str
-    summary: str
-    paper: str = ""
-    guide: str = "models"
-    size: str = ""
-    rows: tuple[Rows, ...] = ("bits",)
-    summarized_by: str = "latentbits.reports.summaries.plain"
-    sizes: Sizes | None = None
-    cost: int = 100
-    compared: tuple[int, ...] = ()
-    usual_size: int | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    real_settings: Callable[[int], Mapping[str, Any]] | None = None
-    files: Mapping[str, File] = field(default_factory=dict)
-    figures: tuple[str, ...] = ()
-    errors: bool = False
-    likelihood: str = "exact"
-    missing: str = "left out, exactly"
-    grows: str = "rows × columns × causes"
-    stops_early: bool = False
-    in_words: str = "the {}"
-    hidden: tuple[str, str] = ("hidden cause", "hidden causes that act together")
-    restarts: bool = True
-    alone: bool = False
-    foreign: bool = False
-    searched: bool = True
-
-    @property
-    def class_name(self) -> str:
-        return self.estimator.partition(":")[2]
-
-    @property
-    def cls(self) -> Any:
-        """The class, imported when it is asked for."""
-        module, _, name = self.estimator.partition(":")
-        return getattr(import_module(module), name)
-
-    @property
-    def summaries(self) -> Any:
-        """The module of `summarized_by`, imported on demand."""
-        return import_module(self.summarized_by)
-
-    def searched_for(self, rows: Rows) -> bool:
-        """Whether searches and comparisons of such rows try it without being asked."""
-        return self.searched and self.takes(rows)
-
-    def takes(self, rows: Rows) -> bool:
-        """Whether searches and comparisons of such rows can have it."""
-        return rows in self.rows and (rows == "bits" or self.real_settings is not None)
-
-    def new(self, size: int | str | tuple[int, ...] = 1, rows: Rows = "bits", n_columns: int = 0) -> Any:
-        """A model of this size, as comparisons and searches take it.
-
-        >>> family("noisy-or").new(8).layer_sizes
-        (8,)
-        """
-        settings = dict(self.settings)
-        if rows == "reals":
-            if self.real_settings is None:
-                raise ValueError(f"{self.name} is no family for searches of real numbers")
-            settings |= self.real_settings(n_columns)
-        if self.size:
-            settings[self.size] = (size,) if self.has_layers and not isinstance(size, tuple) else size
-        return self.cls(**settings)
-
-    @property
-    def has_layers(self) -> bool:
-        return self.size.endswith("_sizes")
-
-    def title(self, size: Any = 1) -> str:
-        """Its name for people, with a size.
-
-        >>> family("latent-trait").title(1), family("latent-trait").title(2), family("mixture").title(4)
-        ('1 latent trait', '2 latent traits', 'mixture of 4')
-        >>> family("clipped-gaussian").title("parallel"), family("noisy-or").title((16, 4))
-        ('clipped Gaussian (parallel)', 'noisy OR of 16, 4')
-        >>> family("latent-tree").title(1), family("latent-tree").title([2, 4, 2])
-        ('latent tree of 1 state', 'latent tree of 2 to 4 states')
-        """
-        if isinstance(size, str):  # a word for how to find one
-            return f"{self.called.partition(' of ')[0]} ({size})"
-        several = list(size) if hasattr(size, "__len__") else [size]
-        if not self.has_layers and len(several) > 1:  # one for each column, of which there are many
-            several = [f"{min(several)} to {max(several)}"] if min(several) < max(several) else several[:1]
-        text = ", ".join(map(str, several))
-        return self.called.format(text, s="" if text == "1" else "s")
-
-
-def _power_of_two(limit: float) -> int:
-    """The largest that is not above, but at least 1."""
-    return 1 << max(0, int(limit).bit_length() - 1)
+WEAK_PRIOR_SD = 3.0  # of the weights; without one, unseen rows of separable bits can cost any number
 
 
 def _all_continuous(n_columns: int) -> Mapping[str, Any]:
@@ -299,7 +85,7 @@ FAMILIES: tuple[Family, ...] = (
         cost=6,
         compared=(4,),
         usual_size=8,
-        # EM crawls here for hundreds of passes, for less than unseen rows can tell
+        # EM crawls here for hundreds of passes, for less than unseen rows can show
         settings={"tol": 1e-3},
         files={"items": File("the column that each hangs from, what they have in common, and its states")},
         figures=("tree",),
@@ -337,7 +123,7 @@ FAMILIES: tuple[Family, ...] = (
         sizes=Sizes(first=2, stride=2, factors=True),
         cost=4,
         compared=(1, 2),
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         real_settings=_all_continuous,
         files={"items": File("weights and intercept of each column")},
         figures=("pairs",),
@@ -358,7 +144,7 @@ FAMILIES: tuple[Family, ...] = (
         summarized_by="latentbits.reports.summaries.item_response",
         sizes=Sizes(first=2, stride=2, factors=True),
         cost=4,
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         files={"items": File("discrimination, difficulty and intercept of each column (item)")},
         figures=("curves", "information", "wright", "pairs"),
         errors=True,
@@ -380,7 +166,7 @@ FAMILIES: tuple[Family, ...] = (
         summarized_by="latentbits.reports.summaries.curved_trait",
         sizes=Sizes(first=2, stride=2, factors=True),
         cost=8,
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         files={"items": File("the mean slopes of each column")},
         figures=("curves", "pairs"),
         in_words="the model with {}",
@@ -403,7 +189,7 @@ FAMILIES: tuple[Family, ...] = (
         summarized_by="latentbits.reports.summaries.trait_maps",
         sizes=Sizes(first=2, most=3, stride=2, factors=True),
         cost=8,
-        settings={"weight_prior": WEAK_PRIOR},
+        settings={"weight_prior": WEAK_PRIOR_SD},
         real_settings=_all_continuous,
         files={"items": File("weights and intercept of each column on each map")},
         in_words="the model with {}",
@@ -493,12 +279,12 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def families(rows: Rows | None = None) -> Iterator[Family]:
-    """All families of this library, or, for `rows`, those that searches of such rows have."""
+    """List all families of this library, or, for `rows`, those that searches of such rows have."""
     return (one for one in FAMILIES if (not one.foreign if rows is None else one.searched_for(rows)))
 
 
 def family(name: str) -> Family:
-    """The family of this name; a name that is none of theirs is an error."""
+    """Find the family of this name; raise an error where there is none."""
     for one in FAMILIES:
         if one.name == name:
             return one
@@ -506,7 +292,7 @@ def family(name: str) -> Family:
 
 
 def family_of(estimator: Any) -> Family:
-    """The family of an estimator.
+    """Find the family of an estimator.
 
     >>> from latentbits import NoisyOrNetwork
     >>> network = NoisyOrNetwork((16, 4))
@@ -521,13 +307,13 @@ def family_of(estimator: Any) -> Family:
 
 
 def size_of(estimator: Any) -> int:
-    """Its number of causes; of layers, that of the lowest."""
+    """Return an estimator's number of causes; of layers, that of the lowest."""
     sizes = _sizes_of(estimator)
     return sizes[0] if sizes else 1
 
 
 def name_of(estimator: Any) -> str:
-    """Its name for people.
+    """Return an estimator's name for people.
 
     >>> from latentbits import BernoulliMixture, CurvedTrait, LatentTrait, TraitMaps
     >>> name_of(BernoulliMixture(4)), name_of(LatentTrait(1)), name_of(TraitMaps(3, 2))

@@ -26,7 +26,8 @@ from latentbits.core.errors import ModelFileError, did_you_mean_file
 from latentbits.core.model import Measure, Stop
 from latentbits.core.packing import digest
 from latentbits.core.version import __version__
-from latentbits.estimators.families import Family, families
+from latentbits.estimators.families import families
+from latentbits.estimators.family_record import Family
 from latentbits.estimators.history import history_table, stages_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ FIELDS = (
 )  # fmt: skip
 LARGEST_WHOLE = 2**63 - 1
 TABLES = (".csv", ".tsv", ".txt", ".npy", ".npz", ".parquet", ".zarr", ".h5ad")
-LONGEST_STAGE_NAME = 100  # letters
+STAGE_NAME_MOST_LETTERS = 100
 
 
 def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
@@ -244,7 +245,7 @@ def _are_stages(value: Any) -> bool:
 
 
 def _is_stage(name: Any = None, measure: Any = None, n_passes: Any = None, *more: Any) -> bool:
-    named = isinstance(name, str) and len(name) <= LONGEST_STAGE_NAME and measure in [*Measure]
+    named = isinstance(name, str) and len(name) <= STAGE_NAME_MOST_LETTERS and measure in [*Measure]
     return named and _is_whole(n_passes) and n_passes > 0 and not more
 
 

@@ -23,13 +23,13 @@ from latentbits.engines.held_out import split
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.engines.spread import spread, workers
-from latentbits.estimators.callbacks import WithCallbacks, told_to_callbacks
+from latentbits.estimators.callbacks import WithCallbacks, with_callbacks
 from latentbits.estimators.files import check, check_numbers, plain
 from latentbits.estimators.history import comparable_end, history_table
 from latentbits.estimators.precision import (
     DOUBLE,
-    TOLD,
-    TOLERANCE,
+    NEGLIGIBLE_NATS_PER_ROW,
+    WARNING_NATS_PER_ROW,
     imprecise,
 )
 from latentbits.estimators.settings import Settings
@@ -97,14 +97,18 @@ class Fitting(WithCallbacks, Settings):
                 interrupts.held(),
                 keeping(journal),
                 going_on(journal),
-                told_to_callbacks(self, X, y, sample_weight),
+                with_callbacks(self, X, y, sample_weight),
             ):
-                if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
+                if (
+                    self._may_widen(dtype)
+                    and self.takes_reals
+                    and self._rounding_foreseen(rows, dtype) > NEGLIGIBLE_NATS_PER_ROW
+                ):
                     dtype = DOUBLE
                 # learn, and once more in float64 where rounding turns out to cost too much
                 seconds = self._learn(rows, seed, dtype, self.max_time)
                 lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
-                if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
+                if lost > NEGLIGIBLE_NATS_PER_ROW and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
                     # rounding depends on the noise, which is known only now
                     left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
                     self._learn(rows, seed, DOUBLE, left)
@@ -160,7 +164,7 @@ class Fitting(WithCallbacks, Settings):
             raise type(error)(f"X_val: {error}") from error
 
     def _stops_early(self, rows: Engine) -> bool:
-        """Whether held-out rows can end learning, with these settings."""
+        """Return whether held-out rows can end learning, with these settings."""
         return any(getattr(stage, "stops_early", False) for stage in self._model_for(rows).stages)
 
     def _held_out_share(self) -> float:
@@ -220,7 +224,7 @@ class Fitting(WithCallbacks, Settings):
 
     def _warn_of_rounding(self, engine: Engine, lost: float) -> None:
         """Warn where learning lost nats per row to the precision of the rows."""
-        if lost > TOLD:
+        if lost > WARNING_NATS_PER_ROW:
             warnings.warn(f"{type(self).__name__} was {imprecise(lost, self.dtype_)}", PrecisionWarning, stacklevel=3)
 
     def _model_for(self, engine: Engine) -> Model:

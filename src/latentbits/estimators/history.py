@@ -13,7 +13,7 @@ __all__ = ["comparable_end", "history_table", "stages_of"]
 
 
 def history_table(passes: Sequence[tuple[str, str, float]]) -> np.ndarray:
-    """A structured array with a row for each pass, from its stage, its measure and its objective.
+    """Make a structured array with a row for each pass, from its stage, its measure and its objective.
 
     >>> history_table([("Adam", "log-likelihood", -9.0), ("Adam", "log-likelihood", -8.0)])["iteration"].tolist()
     [0, 1]
@@ -29,7 +29,7 @@ def history_table(passes: Sequence[tuple[str, str, float]]) -> np.ndarray:
 
 
 def stages_of(table: np.ndarray) -> list[tuple[str, str, int]]:
-    """The stages in order: name, measure, number of passes.
+    """List the stages in order: name, measure, number of passes.
 
     >>> stages_of(history_table([("EM", "bound", -9.0), ("EM", "bound", -8.0), ("exactly", "log-likelihood", -7.0)]))
     [('EM', 'bound', 2), ('exactly', 'log-likelihood', 1)]
@@ -39,7 +39,7 @@ def stages_of(table: np.ndarray) -> list[tuple[str, str, int]]:
 
 
 def comparable_end(table: np.ndarray) -> np.ndarray:
-    """The objectives of the last passes that have the same measure; none, where that told no more than progress.
+    """Return the objectives of the last passes that have the same measure; none, where it was mere progress.
 
     >>> comparable_end(history_table([("EM", "bound", -9.0), ("exactly", "log-likelihood", -7.0)])).tolist()
     [-7.0]

@@ -24,9 +24,9 @@ __all__ = ["ChowLiuTree", "LatentTree"]
 class LatentTree(WithFitReport):
     """Hidden causes on a tree (hidden Chow-Liu tree), by EM with exact sums.
 
-    Every column hangs from a hidden variable of its own, which has a few states; these variables are joined by the tree
-    that has the largest mutual information between columns in all (Chow & Liu 1968).  So neighbours on the tree are
-    dependent, and states can carry what a single bit cannot.  Missing bits are marginalised exactly.
+    Every column hangs from one hidden variable, which has a few states; these variables, one for each column, are
+    joined by the tree that has the largest mutual information between columns in all (Chow & Liu 1968).  So neighbours
+    on the tree are dependent, and states can carry what a single bit cannot.  Missing bits are marginalised exactly.
 
     One hidden variable for all columns, the latent class model, is `BernoulliMixture`.
 
@@ -39,8 +39,8 @@ class LatentTree(WithFitReport):
     hidden : bool, default=True
         Without, the states are the bits themselves: the Chow-Liu tree, which has no use for `n_states`.
     smoothing : float, default=1.0
-        As if every variable had seen so many more rows, spread evenly over its states, with the column's mean; 0 is
-        maximum likelihood.
+        Rows that every variable is taken to have seen beside the data, spread evenly over its states, with the
+        column's mean; 0 is maximum likelihood.
     softening : float, default=0.0
         While it learns, every bit is taken to have been flipped with this probability, less than 0.5: states then do
         not become too sure of what few rows say (data softening, Liu & Van den Broeck 2021).
@@ -70,8 +70,8 @@ class LatentTree(WithFitReport):
     emissions_ : ndarray of shape (n_trees, n_columns, n_states)
         P(bit = 1 | state).
     n_parameters_ : int
-        Free parameters, those that rows can tell of: in so many ways the probabilities of rows can change with each
-        tree (Kocka & Zhang 2002), which are fewer than there are numbers in it; and the shares of the trees.
+        Free parameters that rows determine: the dimension in which the probabilities of rows can change with each tree
+        (Kocka & Zhang 2002), which is less than there are numbers in it; and the shares of the trees.
     history_ : ndarray
         Objective (log-likelihood with the prior of `smoothing`, nats, of bits that may be flipped where there is
         `softening`, with what the `entropy` is worth) of every iteration.
@@ -151,7 +151,7 @@ class LatentTree(WithFitReport):
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _sizes(self) -> int | tuple[int, ...]:
-        """States of all variables, or of each."""
+        """Return the number of states of all variables, or of each."""
         if isinstance(self.n_states, Integral):
             return int(self.n_states)
         sizes = np.asarray(self.n_states)
@@ -189,7 +189,7 @@ class LatentTree(WithFitReport):
             yield f"of bits that may be flipped (softening={self.softening:g})"
 
     def _causes(self) -> Iterator[tuple[str, str]]:
-        """The closest neighbours on the largest tree."""
+        """Yield the closest neighbours on the largest tree."""
         tree = int(np.argmax(self.weights_))
         names, parents, bits = self._input_names(), self.parents_[tree], self.information_[tree] / np.log(2)
         for column in np.argsort(-bits, kind="stable").tolist():
@@ -233,12 +233,12 @@ class LatentTree(WithFitReport):
 class ChowLiuTree(LatentTree):
     """The Chow-Liu tree: every bit depends on one other, and nothing is hidden; what hidden causes must beat.
 
-    It is ``LatentTree(hidden=False)``, under a name of its own.
+    It is ``LatentTree(hidden=False)`` under another name.
 
     Parameters
     ----------
     smoothing : float, default=1.0
-        As if every column had seen so many more rows, spread evenly.
+        Rows that every column is taken to have seen beside the data, spread evenly.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
         As everywhere.
     """
@@ -264,7 +264,7 @@ class ChowLiuTree(LatentTree):
         self.smoothing = smoothing
         LatentModel.__init__(self, random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
-    # what it has of a latent tree is no option of its own
+    # settings of a latent tree that are no options here
     n_states: Any = 2
     n_trees: int = 1
     hidden: bool = False

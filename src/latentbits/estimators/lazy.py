@@ -1,4 +1,4 @@
-"""Answers for the rows of Dask collections, as Dask arrays: computed when somebody asks, where the rows are."""
+"""Answers for the rows of Dask collections, as Dask arrays: computed on demand, where the rows are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["lazy_rows", "lazy_scores"]
 
 
 def lazy_rows(function: Callable[..., Any], engine: DaskEngine, layout: Layout, given: Pass) -> Any:
-    """A function of each row, as `latentbits.engines.passes.map_rows` has them, as Dask arrays."""
+    """Apply a function to each row, as `latentbits.engines.passes.map_rows` does, as Dask arrays."""
     _refuse_empty(engine)
     tree_of = callable_tree(function)
     parts = engine.delayed_runs(rows_of_run, (tree_of, given), layout)
@@ -31,21 +31,21 @@ def lazy_rows(function: Callable[..., Any], engine: DaskEngine, layout: Layout, 
 
 
 def lazy_scores(
-    likelihood: Callable[..., Any], told: bool, engine: DaskEngine, passes: Sequence[tuple[Layout, Pass]]
+    likelihood: Callable[..., Any], rounding: bool, engine: DaskEngine, passes: Sequence[tuple[Layout, Pass]]
 ) -> Any:
-    """log p(x) of each row, float64, as a Dask array.
+    """Compute log p(x) of each row, float64, as a Dask array.
 
     Parameters
     ----------
     likelihood
-        Of a row; with what rounding has cost it where that is `told`.
+        The function of a row; it also gives what rounding has cost where it has its `rounding`.
     passes
         In the precision of choice; and in a finer one, which is computed only if the first is too little for some row.
     """
     import dask
 
     _refuse_empty(engine)
-    work = partial(_scored, n_columns=engine.n_features, told=told)
+    work = partial(_scored, n_columns=engine.n_features, known=rounding)
     tree_of = callable_tree(likelihood)
     (layout, given), *finer = passes
     parts = engine.delayed_runs(work, (tree_of, given), layout)
@@ -63,7 +63,7 @@ def _refuse_empty(engine: DaskEngine) -> None:
 
 
 def _shapes(function: Any, given: Pass, layout: Layout, engine: DaskEngine) -> PyTree:
-    """Of what a function of rows gives, without computing it."""
+    """Find the shapes of what a function of rows gives, without computing it."""
     rows = jax.ShapeDtypeStruct((1, engine.n_features), np.uint8 if engine.bits else layout.dtype)
     known = {"purpose": E_STEP, "complete": False, "dtype": layout.dtype, "few": False}
     number = np.uint32(0)
@@ -71,8 +71,8 @@ def _shapes(function: Any, given: Pass, layout: Layout, engine: DaskEngine) -> P
         return jax.eval_shape(partial(chunk_rows.function, **known), function, given, rows, number, number)
 
 
-def _scored(given: Any, chunks: Iterable[Chunk], layout: Layout, *, n_columns: int, told: bool) -> LogLikelihood:
-    return rounded(rows_of_run(given, chunks, layout), n_columns, layout.dtype, told=told)
+def _scored(given: Any, chunks: Iterable[Chunk], layout: Layout, *, n_columns: int, known: bool) -> LogLikelihood:
+    return rounded(rows_of_run(given, chunks, layout), n_columns, layout.dtype, known=known)
 
 
 def _loses(rows: LogLikelihood) -> bool:

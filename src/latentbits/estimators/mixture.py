@@ -24,8 +24,8 @@ from latentbits.models.mixture.smoothing import Smoothed
 
 __all__ = ["BernoulliMixture"]
 
-FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes milliseconds
-SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
+NEWTON_FAST_TERMS = 2**24  # rows x squared parameters for which one of Newton's steps takes milliseconds
+FLOAT64_FAST_TERMS = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
 class BernoulliMixture(WithClassTests, WithClassReports):
@@ -39,7 +39,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     n_components : int, default=2
         Number of components, k.
     smoothing : float or "auto", default=1.0
-        As if each component had seen so many more rows with the column means of the data, which keeps probabilities off
+        Rows with the column means of the data that are added to each component, which keeps probabilities off
         0 and 1 and predicts new rows better.  **0 is maximum likelihood**, which latent class analysis and `aic` and
         `bic` ask for: with smoothing the log-likelihood is below its maximum, and can fall with more components.
         "auto" chooses it by the data, without held-out rows: the strength under which the components' counts are most
@@ -58,14 +58,14 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     random_state : int, RandomState or None
         Seed; the same seed gives the same fit.
     n_init : int or None, default=None
-        Number of restarts, each from the best of its own short runs; the best objective is kept.  None is 24 where they
+        Number of restarts, each from the best of some short runs; the best objective is kept.  None is 24 where they
         take no time to speak of (rows x squared parameters up to 16 million), else 6 (up to 128 million) or 1.
     max_iter : int, default=1000
         Most iterations of the last EM stage, and of Newton's method after it.
     max_time : float or None
         Most seconds of learning, all restarts together; compiling programs, at the first fit, comes in addition.
     tol : float, default=1e-7
-        Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
+        Stop when less than this is left to gain, in nats per row (`left_to_gain_` is that of all rows together).
     verbose : int, default=0
         Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
@@ -86,7 +86,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         the parameters had then.
     coefficients_ : ndarray of shape (n_components, n_covariates + 1)
         Where ``fit(X, covariates=Z)`` learned how membership depends on covariates: log P(component | z) is these times
-        (1, z), but for what makes probabilities add up to 1.  Those of the first component are 0.
+        (1, z), but for what makes probabilities add up to 1.  The first component's are 0.
     covariate_names_ : ndarray of str
         Names of the covariates, where they came as a frame.
     dtype_ : str
@@ -96,11 +96,11 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     history_table_ : structured ndarray
         Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
     objective_ : float
-        Of the parameters that were kept; NaN where learning was cut short before there was one.
+        Objective of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         Iterations of the restart that was kept.
     left_to_gain_ : float
-        What is estimated to be left to gain, in nats, all rows together: by the observed information where parameters
+        Estimate of the nats left to gain, all rows together: by the observed information where parameters
         are few, else by the quadratic model of the acceleration.  NaN where it is not known.
     converged_ : bool
         Whether it stopped because less than `tol` nats per row are left to gain.
@@ -194,17 +194,17 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         size = int(self.n_components) * (self.n_features_in_ + 1)
         if self.n_components == 1 or size > tuning.NEWTON_MOST_PARAMETERS:
             return 1
-        return lambda n: 24 if n * size**2 <= FAST else 6 if n * size**2 <= 8 * FAST else 1
+        return lambda n: 24 if n * size**2 <= NEWTON_FAST_TERMS else 6 if n * size**2 <= 8 * NEWTON_FAST_TERMS else 1
 
     @property
     def _double_rows(self) -> int:
-        return SMALL // (int(self.n_components) * self.n_features_in_)
+        return FLOAT64_FAST_TERMS // (int(self.n_components) * self.n_features_in_)
 
     def _idle_in(self, engine: Engine) -> tuple[int, ...]:
         return tuple(np.flatnonzero(look(engine).idle[: self.n_features_in_]).tolist())  # covariates come after
 
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
-        """Log-likelihood, parameters and rows that count, and the information criteria made of them.
+        """Compute log-likelihood, parameters and rows that count, and the information criteria made of them.
 
         They are defined where the likelihood has its maximum, so only for a fit with ``smoothing=0``.
 
@@ -232,11 +232,11 @@ class BernoulliMixture(WithClassTests, WithClassReports):
             yield f"with the penalty of smoothing={self.smoothing_:g}"
 
     def _causes(self) -> Iterator[tuple[str, str]]:
-        """Kinds by the columns in which their rows differ most from all rows."""
+        """Yield the kinds by the columns in which their rows differ most from all rows."""
         names, apart = self._input_names(), self.means_ - self.weights_ @ self.means_
         for place, (share, mean) in enumerate(zip(self.weights_, self.means_)):
-            ((_, told),) = named_weights("", names, apart[place : place + 1], values=mean[None], form=".2f")
-            yield f"kind {place + 1}", f"{share:.0%} of rows; {told}"
+            ((_, listed),) = named_weights("", names, apart[place : place + 1], values=mean[None], form=".2f")
+            yield f"kind {place + 1}", f"{share:.0%} of rows; {listed}"
 
     def _adopt(self, result: FitResult) -> None:
         params, own = result.params, ["weights", "means", *(["slopes"] if self._n_covariates else [])]

@@ -14,7 +14,7 @@ MOST_ROWS = 1e6  # of more, n is as good as n - 1
 
 
 def checked_moments(mean: Any, cov: Any, bias: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Means and covariances of bits, or an error that says why no bits can have them."""
+    """Check means and covariances of bits; an error says why no bits can have them."""
     means, covariance = np.asarray(mean, float), np.asarray(cov, float)
     d = means.size
     if means.ndim != 1 or d == 0 or covariance.shape != (d, d):
@@ -52,7 +52,7 @@ def checked_moments(mean: Any, cov: Any, bias: bool) -> tuple[np.ndarray, np.nda
 
 
 def _divided_by_one_less(means: np.ndarray, diagonal: np.ndarray) -> str:
-    """What to do about covariances of n rows that were divided by n - 1; nothing for others.
+    """Advise on covariances of n rows that were divided by n - 1; say nothing of others.
 
     >>> _divided_by_one_less(np.array([0.5, 0.2]), np.array([0.25, 0.16]) * 10 / 9)
     '. All are n/(n - 1) times that for n = 10 rows: numpy.cov divides by n - 1; numpy.cov(X.T, bias=True) is meant'

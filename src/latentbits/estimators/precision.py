@@ -1,7 +1,7 @@
-"""In which precision rows are computed, what that costs a log-likelihood, and how it is told.
+"""Precision in which rows are computed, the nats that it costs a log-likelihood, and how these are reported.
 
 With ``dtype="auto"`` rows are float32, unless that would put the log-likelihood of a row wrong by more than
-`TOLERANCE`.
+`NEGLIGIBLE_NATS_PER_ROW`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from latentbits.core.tree import rounding
 
 __all__ = [
     "DOUBLE",
-    "MOST_COLUMNS",
+    "FLOAT32_MOST_COLUMNS",
+    "NEGLIGIBLE_NATS_PER_ROW",
     "SINGLE",
-    "TOLD",
-    "TOLERANCE",
+    "WARNING_NATS_PER_ROW",
     "error_of_sum",
     "imprecise",
     "rounded",
@@ -27,41 +27,41 @@ __all__ = [
 ]
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-TOLERANCE = 1e-3  # nats of a row; rounding below it is what float32 means, and is not told
+NEGLIGIBLE_NATS_PER_ROW = 1e-3  # rounding below it is what float32 means, and is not reported
 # Columns from which float32 loses more.  Measured against float64 for 40 rows of bits with means of 1/2, of about 0.01,
 # or anywhere, under products, mixtures and machines: the largest errors are 0.0005 nats with 1000 columns, 0.002 with
 # 3000, 0.01 with 10 000 and 0.05 with 30 000, often of one sign in all rows.  Latent traits and noisy ORs do not lose
 # more.
-MOST_COLUMNS = 2000
-TOLD = 1e-2  # nats per row: an error of a mean that is worth a warning, unless rows differ far more
+FLOAT32_MOST_COLUMNS = 2000
+WARNING_NATS_PER_ROW = 1e-2  # an error of a mean that is worth a warning, unless rows differ far more
 
 
-def rounded(found: Any, n_columns: int, dtype: np.dtype, *, told: bool) -> LogLikelihood:
-    """Log-likelihoods with what rounding has cost each: as the model tells beside them, or for so many columns."""
-    rows, lost = found if told else (found, rounding(n_columns, dtype) * np.abs(np.asarray(found.value, np.float64)))
+def rounded(found: Any, n_columns: int, dtype: np.dtype, *, known: bool) -> LogLikelihood:
+    """Add to log-likelihoods what rounding has cost each: as the model says beside them, or for their columns."""
+    rows, lost = found if known else (found, rounding(n_columns, dtype) * np.abs(np.asarray(found.value, np.float64)))
     return with_rounding(rows, lost)
 
 
 def with_rounding(rows: LogLikelihood, lost: np.ndarray) -> LogLikelihood:
-    """Log-likelihoods whose error includes what rounding has cost each, in nats."""
-    told = np.where(np.isfinite(lost) & (lost > TOLERANCE), lost, 0).astype(np.float64)
-    error = np.hypot(rows.error, told) if told.any() else rows.error
-    return eqx.tree_at(lambda r: (r.error, r.rounding), rows, (error, told), is_leaf=lambda leaf: leaf is None)
+    """Add to the errors of log-likelihoods what rounding has cost each, in nats."""
+    large = np.where(np.isfinite(lost) & (lost > NEGLIGIBLE_NATS_PER_ROW), lost, 0).astype(np.float64)
+    error = np.hypot(rows.error, large) if large.any() else rows.error
+    return eqx.tree_at(lambda r: (r.error, r.rounding), rows, (error, large), is_leaf=lambda leaf: leaf is None)
 
 
 def sum_of(rows: LogLikelihood, weights: np.ndarray | None = None) -> float:
-    """Log-likelihood of all rows, each as often as it counts; a row that does not count may have any."""
+    """Sum the log-likelihoods of all rows, each as often as it counts; a row that does not count may have any."""
     value = np.asarray(rows.value, np.float64)
     return float(np.sum(value) if weights is None else np.sum(weights * np.where(weights > 0, value, 0)))
 
 
 def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | None = None) -> float:
-    """Standard error of the sum over rows.
+    """Compute the standard error of the sum over rows.
 
     Parameters
     ----------
     rows
-        As `with_rounding` gives them.
+        The log-likelihoods, from `with_rounding`.
     average_out
         Whether errors of rows are chance, but for the rounding; if not, they may all have one sign.
     weights
@@ -79,7 +79,7 @@ def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | N
 
 
 def imprecise(lost: float, dtype: str) -> str:
-    """In words: so many nats per row are open in this precision, and what to do."""
+    """Say how many nats per row are open in this precision, and what to do."""
     advice = (
         "dtype='auto' takes float64 where that matters"
         if dtype == SINGLE.name

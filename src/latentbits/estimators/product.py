@@ -25,7 +25,7 @@ class BernoulliProduct(WithFitReport):
     Parameters
     ----------
     smoothing : float, default=1.0
-        As if so many more rows of fair coins had been seen, so that no bit is impossible; 0 is maximum likelihood.
+        Rows of fair coins that are added to the data, so that no bit is impossible; 0 is maximum likelihood.
     random_state : int, RandomState or None
         Not used: learning is deterministic.  Present, as are the next four, because all estimators share them.
     n_init, max_iter, max_time, tol
@@ -49,7 +49,7 @@ class BernoulliProduct(WithFitReport):
     history_table_ : structured ndarray
         Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
     objective_ : float
-        Of the parameters that were kept; NaN where learning was cut short before there was one.
+        Objective of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         1, the one pass.
     converged_ : bool

@@ -1,4 +1,4 @@
-"""What psychometricians read off a latent trait model: item parameters, their errors, rotations, information."""
+"""Numbers that psychometricians read off a latent trait: item parameters, their errors, rotations, information."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from latentbits.core.errors import import_extra
 from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
 
-__all__ = ["RUNAWAY", "Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
+__all__ = ["RUNAWAY_SLOPE", "Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
            "discrimination", "item_errors", "item_information", "loadings", "rotate"]  # fmt: skip
 
-RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
+RUNAWAY_SLOPE = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 ROTATIONS = ("varimax", "promax", "oblimin")
 
 
@@ -43,7 +43,7 @@ class StandardErrors(Report):
     estimates: np.ndarray
 
     def table(self) -> Table:
-        """Slopes, intercept and difficulty of each item, each with its error."""
+        """Tabulate slopes, intercept and difficulty of each item, each with its error."""
         slopes, intercept = self.estimates[:, :-1], self.estimates[:, -1]
         q = slopes.shape[1]
         columns: dict[str, np.ndarray] = {}
@@ -65,7 +65,7 @@ class Rotation(NamedTuple):
     components : (k, d)
         Rotated.
     correlation : (k, k)
-        Of the rotated latents; the identity for an orthogonal rotation.
+        Correlations of the rotated latents; the identity for an orthogonal rotation.
     matrix : (k, k)
         Rotated latents are ``Z @ matrix``, so that ``(Z @ matrix) @ components`` is what it was.
     """
@@ -76,12 +76,12 @@ class Rotation(NamedTuple):
 
 
 def discrimination(weights: np.ndarray) -> np.ndarray:
-    """Slope of each item: w in one dimension (with its sign), |w| in several (Reckase's MDISC)."""
+    """Compute the slope of each item: w in one dimension (with its sign), |w| in several (Reckase's MDISC)."""
     return weights[:, 0].copy() if weights.shape[1] == 1 else np.linalg.norm(weights, axis=1)
 
 
 def difficulty(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Where P = 1/2: -b / w in one dimension, -b / |w| along the item's own direction in several (MDIFF).
+    """Find where P = 1/2: -b / w in one dimension, -b / |w| along the item's direction in several (MDIFF).
 
     Infinite, or NaN, for an item that does not discriminate.
     """
@@ -90,7 +90,7 @@ def difficulty(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 def item_errors(weights: np.ndarray, bias: np.ndarray, covariance: np.ndarray, items: Sequence[str]) -> StandardErrors:
-    """Standard errors from the covariance of the estimates; those of functions of them by the delta method."""
+    """Compute standard errors from the covariance of the estimates; those of functions of them by the delta method."""
     d, q = weights.shape
     extended = covariance.reshape(d, q + 1, d, q + 1)
     own = extended[np.arange(d), :, np.arange(d)]  # (d, q + 1, q + 1)
@@ -109,7 +109,7 @@ def item_errors(weights: np.ndarray, bias: np.ndarray, covariance: np.ndarray, i
 def item_information(
     weights: np.ndarray, bias: np.ndarray, latents: np.ndarray, asymptote: np.ndarray | None = None
 ) -> np.ndarray:
-    """Fisher information of each item about the latents, |w|^2 P (1 - P), at given points: (n_points, d).
+    """Compute Fisher information of each item, |w|^2 P (1 - P), at given points of the latents: (n_points, d).
 
     In several dimensions it is the information along the item's own direction, where it is greatest.  With a lower
     asymptote g it is, for the P without, |w|^2 P (1 - P) times (1 - g) P / (g + (1 - g) P): the share of right answers
@@ -125,7 +125,7 @@ def item_information(
 
 
 def canonical_axes(weights: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix R for which ``weights @ R`` has orthogonal columns, longest first, with sums >= 0.
+    """Find the orthogonal R for which ``weights @ R`` has orthogonal columns, longest first, with sums >= 0.
 
     The likelihood fixes neither rotation nor signs of the latents; this does.
     """
@@ -138,7 +138,7 @@ def canonical_axes(weights: np.ndarray) -> np.ndarray:
 
 
 def loadings(weights: np.ndarray) -> np.ndarray:
-    """Weights in the metric of factor analysis: correlations of a normal response underlying each bit with the latents.
+    """Compute loadings of factor analysis: correlations of a normal response below each bit with the latents.
 
     1.702 is the scale at which a logistic curve is closest to a normal one.
     """

@@ -20,7 +20,7 @@ from latentbits.estimators.answers import Answers, joined
 from latentbits.estimators.lazy import lazy_scores
 from latentbits.estimators.precision import (
     DOUBLE,
-    TOLD,
+    WARNING_NATS_PER_ROW,
     error_of_sum,
     imprecise,
     rounded,
@@ -100,7 +100,7 @@ class Scoring(Answers):
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """Compute log p(x) of each row in this precision, with its rounding error."""
         found = joined(self._map_engine(self._likelihood(model), engine, dtype=dtype, sparse=True))
-        return rounded(found, self.n_features_in_, dtype, told=model.rounding is not None)
+        return rounded(found, self.n_features_in_, dtype, known=model.rounding is not None)
 
     @staticmethod
     def _likelihood(model: Model) -> Callable[..., Any]:
@@ -158,12 +158,12 @@ class Scoring(Answers):
         return error_of_sum(rows, self._errors_average_out, weights)
 
     def error_of_mean(self, rows: LogLikelihood, sample_weight: Any = None) -> float:
-        """Standard error with which the mean of these log-likelihoods is known, in nats per row; 0 where it is exact.
+        """Compute the standard error of the mean of these log-likelihoods, in nats per row; 0 where it is exact.
 
         Parameters
         ----------
         rows : latentbits.core.model.LogLikelihood
-            As `log_likelihoods` gives them.
+            The log-likelihoods, from `log_likelihoods`.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         """
@@ -174,9 +174,9 @@ class Scoring(Answers):
         """Warn where the error of the mean is large, also beside the differences between rows."""
         values, error = np.asarray(rows.value, np.float64), self.error_of_mean(rows)
         spread = float(np.std(values)) if np.isfinite(values).all() else 0.0
-        if error > TOLD and error > spread / 10:
+        if error > WARNING_NATS_PER_ROW and error > spread / 10:
             lost = float(np.mean(np.asarray(rows.rounding)))
-            why = f"; {imprecise(lost, rows.value.dtype.name)}" if lost > TOLD else ""
+            why = f"; {imprecise(lost, rows.value.dtype.name)}" if lost > WARNING_NATS_PER_ROW else ""
             warnings.warn(
                 f"the log-likelihoods are known to ±{error:.2g} nats per row only (log_likelihoods(X) has each){why}",
                 PrecisionWarning,

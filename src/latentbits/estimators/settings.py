@@ -19,9 +19,9 @@ from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine
 from latentbits.estimators.precision import (
     DOUBLE,
-    MOST_COLUMNS,
+    FLOAT32_MOST_COLUMNS,
+    NEGLIGIBLE_NATS_PER_ROW,
     SINGLE,
-    TOLERANCE,
 )
 from latentbits.estimators.tables.opening import open_rows
 from latentbits.estimators.tables.weights import weighted
@@ -43,7 +43,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
     max_time : float or None
         Most seconds of learning, all restarts together; compiling programs at the first fit comes in addition.
     tol : float, default=1e-6
-        Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
+        Stop when less than this is left to gain, in nats per row (`left_to_gain_` is that of all rows together).
     verbose : int, default=0
         Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
@@ -155,7 +155,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         return self.real_valued and self.binarize is None
 
     def _given_dtype(self) -> np.dtype | None:
-        """`dtype`, None for "auto"."""
+        """Read `dtype`, None for "auto"."""
         if isinstance(self.dtype, str) and self.dtype == "auto":
             return None
         dtype = np.dtype(self.dtype)
@@ -168,7 +168,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         given = self._given_dtype()
         if given is not None:
             return given
-        return SINGLE if self.n_features_in_ < MOST_COLUMNS else DOUBLE
+        return SINGLE if self.n_features_in_ < FLOAT32_MOST_COLUMNS else DOUBLE
 
     def _dtype_on(self, engine: Engine) -> np.dtype:
         """Choose the precision of the rows of an engine; float64 costs lists of ones hardly any time."""
@@ -176,13 +176,17 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         return DOUBLE if isinstance(engine, SparseEngine) and self._may_widen(dtype) else dtype
 
     def _may_widen(self, dtype: np.dtype) -> bool:
-        """Whether float64 may replace this precision where it loses too much."""
+        """Return whether float64 may replace this precision where it loses too much."""
         return dtype == SINGLE and self._given_dtype() is None
 
     def _dtype_for(self, engine: Engine) -> np.dtype:
         """Choose the precision for rows under the fitted parameters; it does not depend on the kind of engine."""
         dtype = self._dtype_on(engine)
-        if self._may_widen(dtype) and self.takes_reals and self._rounding_of(engine, dtype).largest > TOLERANCE:
+        if (
+            self._may_widen(dtype)
+            and self.takes_reals
+            and self._rounding_of(engine, dtype).largest > NEGLIGIBLE_NATS_PER_ROW
+        ):
             return DOUBLE
         return dtype
 
@@ -191,7 +195,7 @@ class Settings(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         return 0.0
 
     def _rounding_of(self, engine: Engine, dtype: np.dtype) -> Powers:
-        """Nats that real-valued rows lose in this precision under the fitted parameters: on average, and at most."""
+        """Compute the nats, mean and largest, that real-valued rows lose in this precision under the parameters."""
         return Powers(0.0, 0.0)
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:

@@ -1,4 +1,4 @@
-"""What a fitted estimator shows of itself: a few lines below scikit-learn's own, and a table below its diagram.
+"""Display of a fitted estimator: a few lines below scikit-learn's own, and a table below its diagram.
 
 A family adds `_causes`: what it has found, the most important first.  All of it comes from what the fit has left
 behind: no row is looked at again.
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 __all__ = ["as_html", "as_text", "found_by", "keep_nested_lines", "named_weights", "short"]
 
-MOST_CAUSES = 5
-MOST_NAMES = 4  # columns named for each
-LONGEST_NAME = 24  # of a column
-WIDTH = 80
+CAUSES_SHOWN = 5
+COLUMNS_PER_CAUSE = 4
+LETTERS_PER_NAME = 24
+LETTERS_PER_LINE = 80
 
 
 def found_by(model: LatentModel) -> Iterator[tuple[str, str]]:
-    """Lines, each with what it is about: size, bits per row, how learning ended, and the first of the causes."""
+    """List lines, each with its subject: size, bits per row, how learning ended, and the first of the causes."""
     yield "found", _size(model)
     yield from _worth(model)
     yield "learning", _ending(model)
     causes = model._causes()
-    yield from islice(causes, MOST_CAUSES)
+    yield from islice(causes, CAUSES_SHOWN)
     left = sum(1 for _ in causes)
     if left:
         yield "", f"and {left} more"
 
 
 def as_text(line: str, found: Iterable[tuple[str, str]]) -> str:
-    """Below a line of scikit-learn's, within the width of a terminal.
+    """Write lines below one of scikit-learn's, within the width of a terminal.
 
     >>> print(as_text("Model(2)", [("found", "2 kinds"), ("kind 1", "tea 0.9")]))
     Model(2)
@@ -52,16 +52,18 @@ def as_text(line: str, found: Iterable[tuple[str, str]]) -> str:
     """
     lines = list(found)
     wide = max((len(about) for about, _ in lines), default=0)
-    return "\n".join([line, *(f"  {about:<{wide}}  {_fitted_in(told, WIDTH - wide - 4)}" for about, told in lines)])
+    return "\n".join(
+        [line, *(f"  {about:<{wide}}  {_fitted_in(text, LETTERS_PER_LINE - wide - 4)}" for about, text in lines)]
+    )
 
 
 def as_html(diagram: str, found: Iterable[tuple[str, str]]) -> str:
-    """Below a diagram of scikit-learn's."""
+    """Write a table below a diagram of scikit-learn's."""
     cell = 'style="text-align:left;vertical-align:top;padding:.15em .8em .15em 0;border:0;background:none"'
     rows = "".join(
         f'<tr style="background:none"><th scope="row" {cell}>{html.escape(about)}</th>'
-        f"<td {cell}>{html.escape(told)}</td></tr>"
-        for about, told in found
+        f"<td {cell}>{html.escape(text)}</td></tr>"
+        for about, text in found
     )
     table = f'<table class="latentbits-found" style="margin:.4em 0 0 .5em;border-collapse:collapse">{rows}</table>'
     return f"<div>{diagram}{table}</div>"
@@ -70,33 +72,33 @@ def as_html(diagram: str, found: Iterable[tuple[str, str]]) -> str:
 def named_weights(
     what: str, names: Sequence[str], weights: np.ndarray, form: str = "+.2f", values: np.ndarray | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Causes by the columns with their largest weights, the longest cause first; told are `values` instead, if given.
+    """Yield causes by the columns with their largest weights, the longest first; `values` are shown instead, if given.
 
     >>> list(named_weights("unit", ["tea", "milk"], np.array([[0.1, -0.5], [2.0, 1.0]])))
     [('unit 2', 'tea +2.00, milk +1.00'), ('unit 1', 'tea +0.10, milk -0.50')]
     """
     shown = [short(name) for name in names]
     for place in np.argsort(-np.linalg.norm(weights, axis=1), kind="stable").tolist():
-        (columns,) = telling_weights(weights[place : place + 1], MOST_NAMES)
+        (columns,) = telling_weights(weights[place : place + 1], COLUMNS_PER_CAUSE)
         yield f"{what} {place + 1}", in_words(shown, (weights if values is None else values)[place], columns, form)
 
 
 def short(name: str) -> str:
-    """The name of a column, or its beginning: names can be whole questions."""
-    return _cut(printable(name), LONGEST_NAME)
+    """Shorten the name of a column to its beginning: names can be whole questions."""
+    return _cut(printable(name), LETTERS_PER_NAME)
 
 
 def _size(model: LatentModel) -> str:
     known = any(one.class_name == type(model).__name__ for one in FAMILIES)
-    name = name_of(model) if known else f"{model._n_features_out} latents"  # a family of somebody else's
+    name = name_of(model) if known else f"{model._n_features_out} latents"  # a family of another library
     n, d = model.n_rows_, model.n_features_in_
     idle = len(getattr(model, "_idle", ()))  # constant, or never observed
-    told = f"{name}, from " + (f"{n:.10g} rows x {d} columns" if math.isfinite(n) else f"{d} columns")
-    return told + (f", {idle} constant" if idle else "")
+    size = f"{name}, from " + (f"{n:.10g} rows x {d} columns" if math.isfinite(n) else f"{d} columns")
+    return size + (f", {idle} constant" if idle else "")
 
 
 def _worth(model: LatentModel) -> Iterator[tuple[str, str]]:
-    """Bits that a row takes, or its log density, where learning has told it of the rows that it learned from."""
+    """Return bits that a row takes, or its log density, where learning knows it of its rows."""
     measures = model.history_table_["measure"]
     measure = measures[-1] if len(measures) else None
     if measure not in (Measure.LIKELIHOOD, Measure.BOUND) or not math.isfinite(model.objective_ / model.n_rows_):
@@ -114,8 +116,8 @@ def _ending(model: LatentModel) -> str:
     reason, n = Stop(model.stop_reason_), model.n_iter_
     if reason is Stop.GIVEN:
         return "none: the parameters were given"
-    told = "stopped by held-out rows" if reason is Stop.HELD_OUT else str(reason)
-    how = told if reason.finished else f"not converged ({reason})"
+    named = "stopped by held-out rows" if reason is Stop.HELD_OUT else str(reason)
+    how = named if reason.finished else f"not converged ({reason})"
     left = model.left_to_gain_
     rest = f", {float(f'{left:.2g}'):g} nats left" if not reason.finished and math.isfinite(left) else ""
     return f"{how} after {n} iteration{'' if n == 1 else 's'}{rest}"
@@ -126,7 +128,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _fitted_in(text: str, longest: int) -> str:
-    """What fits into a line; of a list whole entries.
+    """Cut a text to what fits into a line; of a list whole entries.
 
     >>> _fitted_in("tea 0.9, milk 0.8", 16), _fitted_in("milk and honey", 12)
     ('tea 0.9, …', 'milk and ho…')

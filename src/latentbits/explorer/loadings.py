@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from latentbits.estimators.criteria import FEW_SEEN
-from latentbits.estimators.families import WEAK_PRIOR
+from latentbits.estimators.criteria import FEW_SEEN_SHARE
+from latentbits.estimators.families import WEAK_PRIOR_SD
 from latentbits.explorer.content import Axes, Map, Table
 from latentbits.explorer.stability import axes_again
 from latentbits.models.latent_trait.information import covariance
@@ -78,7 +78,7 @@ def loading_errors(
     ones, seen = (counts @ np.nan_to_num(bits)), counts @ ~np.isnan(bits)
     varies = (ones > 0) & (ones < seen)
     try:
-        found = covariance(information, where.weights.T, varies, False, 1 / WEAK_PRIOR**2)
+        found = covariance(information, where.weights.T, varies, False, 1 / WEAK_PRIOR_SD**2)
     except np.linalg.LinAlgError:
         return None, "a sample of the rows was not enough" if sampled else "the rows do not determine both axes"
     return np.sqrt(np.diag(found).reshape(d, 3)[:, :2].T), ""
@@ -128,5 +128,5 @@ def _posterior(
 
 def _nodes(bits: np.ndarray) -> int:
     """Decide by what nearly every row has observed, and not by what it was asked."""
-    seen = np.quantile(np.count_nonzero(~np.isnan(bits), axis=1), FEW_SEEN)
+    seen = np.quantile(np.count_nonzero(~np.isnan(bits), axis=1), FEW_SEEN_SHARE)
     return next(nodes for most, nodes in NODES if seen <= most)

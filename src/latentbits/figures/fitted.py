@@ -22,7 +22,7 @@ from latentbits.estimators.latent_trait.item_response import ItemResponse
 from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.estimators.latent_tree import LatentTree
 from latentbits.estimators.mixture import BernoulliMixture
-from latentbits.estimators.psychometrics import RUNAWAY
+from latentbits.estimators.psychometrics import RUNAWAY_SLOPE
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.figures.any_model.pairs import PairResiduals, implied_pairs, plot_pair_residuals
 from latentbits.figures.any_model.pairs import pair_residuals as residuals_of
@@ -126,7 +126,7 @@ def item_information(
     _one_trait(model, "test information")
     x = np.linspace(*extent, 141)
     information, words = model.item_information(x[:, None]), _names(model, names)
-    steep = np.abs(model.discrimination_) > RUNAWAY
+    steep = np.abs(model.discrimination_) > RUNAWAY_SLOPE
     kept = np.flatnonzero(~steep)
     with sheet((11, 4.4)) as figure:
         left, right = figure.subplots(1, 2)

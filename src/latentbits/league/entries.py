@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from latentbits.choosing.climb import Axis, doublings
-from latentbits.estimators.families import Family, families, family
+from latentbits.estimators.families import families, family
+from latentbits.estimators.family_record import Family
 
 __all__ = ["ENTRIES", "TUNED", "Entry", "by_its_record", "entry"]
 

@@ -26,16 +26,16 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.latent_trait import nodes
-from latentbits.estimators.latent_trait.likelihoods import ENOUGH, refined
+from latentbits.estimators.latent_trait.likelihoods import ENOUGH_NATS, refined
 from latentbits.estimators.precision import error_of_sum, sum_of
-from latentbits.estimators.psychometrics import RUNAWAY, canonical_axes
+from latentbits.estimators.psychometrics import RUNAWAY_SLOPE, canonical_axes
 from latentbits.models.latent_trait import grid, kinds, tuning, use
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 from latentbits.reports.items import listed
 
 __all__ = ["LinearTrait", "in_canonical_axes", "n_free", "quoted"]
 
-FEW_COLUMNS = 10  # per latent dimension
+FEW_COLUMNS_PER_LATENT = 10
 
 
 class LinearTrait(WithCriteria):
@@ -61,7 +61,7 @@ class LinearTrait(WithCriteria):
 
     @abstractmethod
     def _build(self, **settings: Any) -> Model:
-        """The record for these settings, and those that are the class's own."""
+        """Build the record for these settings, and those that are the class's own."""
 
     @property
     def _q(self) -> int:
@@ -69,15 +69,15 @@ class LinearTrait(WithCriteria):
         return int(self.n_components)
 
     def _columns(self) -> Columns:
-        """Kinds of the columns."""
+        """Return the kinds of the columns."""
         return ALL_BITS
 
     def _each_map(self, params: Any) -> list[kinds.Params]:
-        """Parameters map by map."""
+        """List the parameters map by map."""
         return [params]
 
     def _canonical(self, params: Any) -> Any:
-        """The same model in the rotation in which it is shown."""
+        """Turn the model to the rotation in which it is shown."""
         return in_canonical_axes(params)
 
     @property
@@ -100,9 +100,9 @@ class LinearTrait(WithCriteria):
         return self._seen.few if self._seen is not None and self._seen.few < self.n_features_in_ else None
 
     def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
-        """The record for a number of nodes to learn with, None chooses; `few` is what nearly every row has observed."""
+        """Make the record to learn with these nodes, None chooses; `few` is what nearly every row has observed."""
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
-        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS * self._q
+        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS_PER_LATENT * self._q
         n_nodes = n_nodes or self.n_nodes
         return self._build(
             n_components=self._q,
@@ -143,7 +143,7 @@ class LinearTrait(WithCriteria):
     # ---------------------------------------------------------------- learning
 
     def _learn_on(self, engine: Engine, result: FitResult) -> FitResult:
-        """Go on with more nodes, as long as slopes turn out to be steep for those that there are, and time allows."""
+        """Continue with more nodes, while slopes turn out to be steep for those that there are, and time allows."""
         seen = self._seen
         assert seen is not None
         self._n_learned = nodes.first(self._q, seen)
@@ -160,8 +160,8 @@ class LinearTrait(WithCriteria):
         return result
 
     def _checkable(self, seen: Seen) -> bool:
-        """Whether the likelihood of the table takes seconds at most."""
-        return seen.n_rows * self.n_features_in_ <= nodes.MOST_CHECKED[min(self._q, MOST_GRID + 1)]
+        """Return whether the likelihood of the table takes seconds at most."""
+        return seen.n_rows * self.n_features_in_ <= nodes.MOST_CHECKED_CELLS[min(self._q, MOST_GRID + 1)]
 
     def _needed(self, params: Any) -> int:
         assert self._seen is not None
@@ -188,7 +188,7 @@ class LinearTrait(WithCriteria):
             several = [place for place, n in zip(columns.categorical, columns.n_classes) for _ in range(n - 1)]
             places = np.array([*columns.binary, *columns.continuous, *several])
             size[len(columns.binary) : len(columns.binary) + columns.n_reals] = 0  # a Gaussian's do not run away
-        names = [quoted(self, i) for i in np.unique(places[size > RUNAWAY]).tolist()]
+        names = [quoted(self, i) for i in np.unique(places[size > RUNAWAY_SLOPE]).tolist()]
         if names and self.weight_prior is None:
             warnings.warn(
                 f"the weights of {listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
@@ -197,9 +197,9 @@ class LinearTrait(WithCriteria):
                 UserWarning,
                 stacklevel=4,
             )
-        elif self._may_be_short(result) and (short := self._short_by(engine)) > ENOUGH:
+        elif self._may_be_short(result) and (short := self._short_by(engine)) > ENOUGH_NATS:
             warnings.warn(
-                "slopes are so steep for what rows have observed that the nodes of learning tell the log-likelihood to "
+                "slopes are so steep for what rows have observed that the nodes of learning give the log-likelihood to "
                 f"±{short:.2g} nats only, and its maximum may be missed by as much: weight_prior=3, say, makes slopes "
                 "less steep, and n_nodes can be given",
                 PrecisionWarning,
@@ -208,7 +208,7 @@ class LinearTrait(WithCriteria):
         self._warn_of_freedom()
 
     def _may_be_short(self, result: FitResult) -> bool:
-        """Whether slopes ask for more nodes than were learned with, or than there can be, and this can be checked."""
+        """Return whether slopes ask for more nodes than were used or can be, and this can be checked."""
         if not self._by_nodes or result.reason is Stop.HELD_OUT:
             return False
         assert self._seen is not None
@@ -217,14 +217,14 @@ class LinearTrait(WithCriteria):
         return self._checkable(self._seen) and too_few
 
     def _short_by(self, engine: Engine) -> float:
-        """By how many nats the nodes of learning tell the log-likelihood wrong, by those of use."""
+        """Compute by how many nats the nodes of learning miss the log-likelihood by those of use."""
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
         model, dtype = self._fitted(), np.dtype(self.dtype_)
         rows = super()._rounded(model, engine, dtype)
         short = abs(by_learning - sum_of(rows, engine.weights))
-        # only where the first net cannot tell whether that is much, those for rows that need them are asked too
-        if self._on_grid or abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
+        # only where the first net does not show whether that is much, those for rows that need them are asked too
+        if self._on_grid or abs(short - ENOUGH_NATS) > error_of_sum(rows, self._errors_average_out, engine.weights):
             return short
         rows = self._rounded(model, engine, dtype)
         return abs(by_learning - sum_of(rows, engine.weights))
@@ -260,7 +260,7 @@ class LinearTrait(WithCriteria):
         return self._q <= tuning.GRID_MOST_DIMENSIONS and self._columns() == ALL_BITS
 
     def _with_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
-        """The record that looks at rows by these nodes, one grid a map."""
+        """Make the record that looks at rows by these nodes, one grid a map."""
         return use.with_grid(model, *grids)
 
     def _fitted(self) -> Model:
@@ -276,12 +276,12 @@ class LinearTrait(WithCriteria):
         return not self._on_grid
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
-        """log p(x) of each row; above three dimensions by finer nets where errors are largest, until all is small."""
+        """Compute log p(x) of each row; above three dimensions by finer nets where errors are largest."""
         rows = super()._rounded(model, engine, dtype)
         return rows if self._on_grid else refined(rows, model, self.params_, engine, self._columns(), dtype)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior means of the latents of each row.
+        """Compute posterior means of the latents of each row.
 
         Parameters
         ----------
@@ -297,12 +297,12 @@ class LinearTrait(WithCriteria):
 
 
 def in_canonical_axes(params: kinds.Params) -> kinds.Params:
-    """The same model with orthogonal components, the longest first."""
+    """Turn the model so that its components are orthogonal, the longest first."""
     return eqx.tree_at(lambda p: p.weights, params, params.weights @ canonical_axes(np.asarray(params.weights)))
 
 
 def n_free(weights: np.ndarray, n_biases: int, n_idle: int, tied: bool = False) -> int:
-    """Free weights and biases of a map, its rotation and the columns that do not vary taken off."""
+    """Count the free weights and biases of a map, less its rotation and the columns that do not vary."""
     n_outputs, q = weights.shape[-2:]
     n = n_outputs - n_idle
     rank = min(n, q)
@@ -311,6 +311,6 @@ def n_free(weights: np.ndarray, n_biases: int, n_idle: int, tied: bool = False) 
 
 
 def quoted(model: Any, column: int) -> str:
-    """The name of a column for a sentence: in quotes, or by its number where it has none."""
+    """Write the name of a column for a sentence: in quotes, or by its number where it has none."""
     names = getattr(model, "feature_names_in_", None)
     return f"column {column}" if names is None else f"{str(names[column])!r}"

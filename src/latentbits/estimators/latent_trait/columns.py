@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from latentbits.engines.passes import Engine
-from latentbits.estimators.criteria import MOST_COUNTED
+from latentbits.estimators.criteria import MOST_COUNTED_COLUMNS
 from latentbits.estimators.latent_trait.base import LinearTrait, n_free
 from latentbits.estimators.showing import named_weights
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
@@ -52,7 +52,7 @@ class TraitOfColumns(LinearTrait):
             raise ValueError("noise='shared' is for continuous columns, and there are none: column_types names them")
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
-        """The rows as numbers; at a fit also how they became so."""
+        """Open the rows as numbers; a fit also keeps how they became so."""
         if self.column_types is None:
             self._encoding = None
             return super()._open(X, reset=reset, sample_weight=sample_weight)
@@ -74,7 +74,7 @@ class TraitOfColumns(LinearTrait):
 
     def _freedom(self) -> int | None:
         columns = self._columns()
-        if columns.n_reals or self._n_bits + len(columns.categorical) > MOST_COUNTED:
+        if columns.n_reals or self._n_bits + len(columns.categorical) > MOST_COUNTED_COLUMNS:
             return None
         return 2**self._n_bits * math.prod(columns.n_classes) - 1
 
@@ -89,7 +89,7 @@ class TraitOfColumns(LinearTrait):
     # ---------------------------------------------------------------- what was learned
 
     def _outputs_of(self, params: kinds.Params) -> tuple[np.ndarray, ...]:
-        """Components and intercepts of a map by outputs, and its noise variances where columns are of several kinds."""
+        """Return components and intercepts of a map by outputs, and noise variances where kinds of columns differ."""
         if self._encoding is None:
             return np.asarray(params.weights).T, np.asarray(params.bias)
         weights, bias, noise = self._encoding.outputs(params)
@@ -145,7 +145,7 @@ class TraitOfColumns(LinearTrait):
     # ---------------------------------------------------------------- use
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Mean of each column at given points of the latent space: P(bit = 1 | latents) for bits.
+        """Compute the mean of each column at given points of the latent space: P(bit = 1 | latents) for bits.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class TraitOfColumns(LinearTrait):
         return self._in_units(super().inverse_transform(X))
 
     def _in_units(self, means: np.ndarray) -> np.ndarray:
-        """Means with those of continuous columns in the user's units."""
+        """Turn means of continuous columns into the user's units."""
         if self._encoding is None:
             return means
         means = means.astype(np.float64)

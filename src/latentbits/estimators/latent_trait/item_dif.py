@@ -42,10 +42,10 @@ def dif(
     covariates: Any = None,
     sample_weight: Any = None,
 ) -> DifReport:
-    """Tests of differential item functioning: does an item work otherwise in some group, the trait being equal?
+    """Test for differential item functioning: does an item work otherwise in some group, the trait being equal?
 
     A model with this one's options is fitted to all groups, with items that are the same in all of them.  Then each
-    item in turn has parameters of its own in every group after the first, all other items being anchors.
+    item in turn has other parameters in every group after the first, all other items being anchors.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def dif(
     items : list or None, default=None
         Names or positions of the items to test; None for all.
     parameters : sequence of {"slope", "intercept", "asymptote"}, default=("slope", "intercept")
-        What an item has of its own.  ("intercept",) tests uniform differences alone.
+        Parameters in which the groups may differ.  ("intercept",) tests uniform differences alone.
     adjust : {"holm", "bh"} or None, default="holm"
-        Of the probabilities, for many tests.
+        Correction of the probabilities, for many tests.
     covariates : array-like of shape (n_rows, n_covariates) or None
-        Of the trait, as in `fit`.
+        Covariates of the trait, as in `fit`.
     sample_weight : array-like of shape (n_rows,) or None
         How often each row counts.
 
@@ -141,14 +141,14 @@ def dif(
 
 
 def _constant_somewhere(table: np.ndarray, n_items: int, n_groups: int) -> np.ndarray:
-    """(items,) whether the answers do not vary, or are not there, in some group."""
+    """Return (items,) whether the answers do not vary, or are not there, in some group."""
     bits, group = table[:, :n_items], table[:, n_items]
     varies = [((bits[group == g] == 0).any(0) & (bits[group == g] == 1).any(0)) for g in range(n_groups)]
     return ~np.all(varies, axis=0)
 
 
 def _wald(params: Params, covariance: np.ndarray, item: int, parameters: Sequence[str]) -> float:
-    """Squared differences of an item's own parameters from those of the first group, in units of their covariance."""
+    """Square differences of an item's own parameters from those of the first group, in units of their covariance."""
     n, differences, lines = len(covariance), [], []
     for k in [PARAMETERS.index(name) for name in parameters]:
         for g in range(1, len(params.mean)):
@@ -164,13 +164,13 @@ def _wald(params: Params, covariance: np.ndarray, item: int, parameters: Sequenc
 
 
 def _differences(params: Params, item: int) -> np.ndarray:
-    """(2, groups after the first): differences of slope and intercept."""
+    """Compute (2, groups after the first): differences of slope and intercept."""
     own = np.asarray(params.items)[:, item, :2]
     return (own[1:] - own[0]).T
 
 
 def _gaps(params: Params, item: int) -> np.ndarray:
-    """(2, groups after the first): difference of P over the group's traits, and its size, at average covariates."""
+    """Compute (2, groups after the first): mean and mean absolute difference of P, at average covariates."""
     x, log_weight = item_rows.nodes(tuning.ITEM_FEWEST_NODES)
     weight = np.exp(log_weight)
     own = params.items[:, item]

@@ -26,7 +26,7 @@ from latentbits.estimators.latent_trait.item_params import asymptotes, at_bound,
 from latentbits.estimators.latent_trait.item_plan import names_of_free
 from latentbits.estimators.latent_trait.people import beside
 from latentbits.estimators.precision import DOUBLE
-from latentbits.estimators.psychometrics import RUNAWAY, StandardErrors
+from latentbits.estimators.psychometrics import RUNAWAY_SLOPE, StandardErrors
 from latentbits.models.latent_trait import information, item_learning, items, kinds, quadrature, tuning
 from latentbits.models.latent_trait.item_params import Params, can_shift, free_of, recentred, with_free
 from latentbits.models.latent_trait.kinds import ALL_BITS
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemErrors", "covariance_of", "standard_errors", "steady_covariance"]
 
-LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
-STEADY = 0.02  # relative change of a standard error by a finer rule that is let pass
-NOTHING = 1e-12  # of the rows: sums of weights that are no whole numbers differ by so much
-SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
+MOST_PARAMETERS = 6000  # the square of it in float64 is 288 MB
+STEADY_RELATIVE_CHANGE = 0.02  # of a standard error by a finer rule, at most
+ROUNDING_SHARE_OF_ROWS = 1e-12  # sums of weights that are no whole numbers differ by so much
+STEADY_BEND = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
 NORMAL_95 = float(norm.ppf(0.975))
 
 
@@ -65,7 +65,7 @@ class ItemErrors(Report):
     covariance
         Of these.
     notes
-        What cannot be told, and why.
+        Numbers without an error, and why.
     """
 
     components: np.ndarray
@@ -84,7 +84,7 @@ class ItemErrors(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each free number, with its interval of 95 %."""
+        """Return one row for each free number, with its interval of 95 %."""
         low, high = (self.estimates + sign * NORMAL_95 * self.errors for sign in (-1, 1))
         columns = {"estimate": self.estimates, "error": self.errors, "low": low, "high": high}
         return Table(list(self.parameters), columns, "standard errors, intervals of 95 %", self.notes)
@@ -98,7 +98,7 @@ def standard_errors(
     groups: Any = None,
     covariates: Any = None,
 ) -> StandardErrors | ItemErrors:
-    """Standard errors of weights, biases, difficulties and discriminations.
+    """Compute standard errors of weights, biases, difficulties and discriminations.
 
     From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
     they are those of the canonical rotation: components orthogonal to each other, which is how `components_` is
@@ -115,7 +115,7 @@ def standard_errors(
         Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
         are two draws.  Without weights it is the form that holds for a model that is not quite right.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------
@@ -133,17 +133,17 @@ def standard_errors(
 
 
 def _errors_of_factors(self: ItemResponse, X: Any, sample_weight: Any, sandwich: bool) -> StandardErrors:
-    """Standard errors of slopes and intercepts of one factor or several."""
+    """Compute standard errors of slopes and intercepts of one factor or several."""
     weights, bias = self.params_.weights, self.params_.bias
     d, q = weights.shape
-    if d * (q + 1) > LARGEST_INFORMATION:
+    if d * (q + 1) > MOST_PARAMETERS:
         raise ValueError(
             f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
-            f"{LARGEST_INFORMATION}: fit fewer columns"
+            f"{MOST_PARAMETERS}: fit fewer columns"
         )
     engine = self._open(X, reset=False, sample_weight=sample_weight)
     # under a prior a steep weight is an estimate like any other
-    steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
+    steep = (np.linalg.norm(weights, axis=1) > RUNAWAY_SLOPE) & (self.weight_prior is None)
     if steep.any():
         names = [quoted(self, i) for i in np.flatnonzero(steep).tolist()]
         warnings.warn(
@@ -166,7 +166,7 @@ def _errors_of_factors(self: ItemResponse, X: Any, sample_weight: Any, sandwich:
     if covariance is None:
         warnings.warn(
             "the observed information is not positive definite, so there are no standard errors (NaN): the fit has "
-            "not converged, or there are more latents than the data can tell",
+            "not converged, or there are more latents than the data determine",
             UserWarning,
             stacklevel=3,
         )
@@ -174,7 +174,7 @@ def _errors_of_factors(self: ItemResponse, X: Any, sample_weight: Any, sandwich:
     elif unsteady.any():
         names = [quoted(self, i) for i in np.flatnonzero(unsteady).tolist()]
         warnings.warn(
-            f"the standard errors of {listed(names)} still change with the number of nodes, and are not told "
+            f"the standard errors of {listed(names)} still change with the number of nodes, and are not given "
             "(NaN): their slopes are steep for what rows have observed. weight_prior=3, say, makes them less steep",
             PrecisionWarning,
             stacklevel=3,
@@ -185,7 +185,7 @@ def _errors_of_factors(self: ItemResponse, X: Any, sample_weight: Any, sandwich:
 
 
 def _errors_of_all(self: ItemResponse, X: Any, sample_weight: Any, sandwich: bool) -> ItemErrors:
-    """Standard errors of all free numbers, and of what is made of them."""
+    """Compute standard errors of all free numbers, and of what is made of them."""
     params: Params = self.params_
     if not len(params.prior_mean):
         raise ValueError("all parameters of this model were given, and none estimated: there are no standard errors")
@@ -212,7 +212,7 @@ def steady_covariance(
     weight_prior: float | None,
     sandwich: bool = False,
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Covariance of the estimates, by finer and finer rules until it is steady; and which columns' is not.
+    """Compute the estimates' covariance, by finer and finer rules until it is steady; return whose is not, too.
 
     None where the information is not positive definite.
 
@@ -234,7 +234,7 @@ def steady_covariance(
     needed = quadrature.nodes_for(q, bend, seen.n_rows)
     n_nodes = max(needed, n_nodes, quadrature.nodes_at_first(q, seen.few))
     most = max(n_nodes, tuning.MOST_NODES_PER_DIMENSION[min(q, MOST_GRID + 1)])
-    if bend > SURELY_STEADY and not steep.any():  # two rules at least are compared
+    if bend > STEADY_BEND and not steep.any():  # two rules at least are compared
         n_nodes = min(n_nodes, most - 1 if q > MOST_GRID else (most + 1) // 2)
     precision = 0.0 if weight_prior is None else 1 / weight_prior**2
     given = start_pass(model, double, params, seed_key(0, "use"))
@@ -244,7 +244,7 @@ def steady_covariance(
         layout = layout_for(information.row_floats(q, d, n_nodes), double)
         (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
         ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
-        free = (ones > 0) & (observed - ones > NOTHING * observed) & ~steep
+        free = (ones > 0) & (observed - ones > ROUNDING_SHARE_OF_ROWS * observed) & ~steep
         spread = np.asarray(stats.spread) if sandwich else None
         try:
             return information.covariance(np.asarray(stats.information), weights, free, tied, precision, spread)
@@ -252,14 +252,14 @@ def steady_covariance(
             return None
 
     found, unsteady = by(n_nodes), np.zeros(d, bool)
-    if found is not None and bend <= SURELY_STEADY:
+    if found is not None and bend <= STEADY_BEND:
         return found, unsteady
     while n_nodes < most:
         n_nodes = min(n_nodes + 1 if q > MOST_GRID else 2 * n_nodes - 1, most)
         finer = by(n_nodes)
         if finer is not None and found is not None:
             before, after = (np.sqrt(np.diag(one)).reshape(d, q + 1) for one in (found, finer))
-            unsteady = np.nan_to_num(np.abs(before / after - 1)).max(1) > STEADY
+            unsteady = np.nan_to_num(np.abs(before / after - 1)).max(1) > STEADY_RELATIVE_CHANGE
             if not unsteady.any():
                 return finer, unsteady
         found = finer
@@ -270,7 +270,7 @@ def steady_covariance(
 
 
 def _summed(params: Params, n_nodes: int, engine: Engine) -> item_learning.Stats:
-    """Log-likelihood, gradient and information of all rows, in float64."""
+    """Sum log-likelihood, gradient and information over all rows, in float64."""
     model = items.model(n_nodes)
     layout = layout_for(model.row_floats(engine.n_features), DOUBLE)
     given = start_pass(model, DOUBLE, params, seed_key(0, "use"))
@@ -281,7 +281,7 @@ def _summed(params: Params, n_nodes: int, engine: Engine) -> item_learning.Stats
 def covariance_of(
     params: Params, n_nodes: int, engine: Engine, sandwich: bool = False
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Covariance of the free numbers, NaN for those at a bound, and what has to be said of it.
+    """Compute the covariance of the free numbers, NaN for those at a bound, and what has to be said of it.
 
     Sums and inverse are of standardised covariates, and are carried over to those that were given by the derivatives.
     """
@@ -303,7 +303,7 @@ def covariance_of(
 
 
 def _inverse(params: Params, stats: item_learning.Stats, sandwich: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Covariance of the free numbers by these sums."""
+    """Invert these sums: the covariance of the free numbers."""
     information = np.asarray(stats.information) + np.diag(params.prior_precision)
     bound = np.zeros(len(information) + 1, bool)
     if params.items.shape[2] == 3:

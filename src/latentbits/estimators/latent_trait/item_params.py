@@ -18,26 +18,26 @@ from latentbits.models.latent_trait.item_params import Params, free_of, recentre
 __all__ = ["as_given", "asymptotes", "at_bound", "condensed", "moved_by", "n_free_of", "spread_of", "standardised",
            "traits_of", "upright"]  # fmt: skip
 
-AT_BOUND = 1e-3  # an asymptote below it cannot be told from 0
+LEAST_ASYMPTOTE = 1e-3  # below it, no asymptote can be distinguished from 0
 
 
 # ---------------------------------------------------------------- of both ways: slopes and biases alone, or more
 
 
 def asymptotes(params: Any) -> np.ndarray:
-    """Lower asymptotes; 0 where there is none."""
+    """Return the lower asymptotes; 0 where there is none."""
     if not isinstance(params, Params) or params.items.shape[2] == 2:
         return np.zeros(len(params.bias))
     return np.where(params.guessed > 0, 1 / (1 + np.exp(-np.asarray(params.items[0, :, 2]))), 0.0)
 
 
 def n_free_of(params: Any) -> int:
-    """Number of estimates in the covariance of `standard_errors`."""
+    """Count the estimates in the covariance of `standard_errors`."""
     return len(params.prior_mean) if isinstance(params, Params) else params.weights.size + params.bias.size
 
 
 def moved_by(params: Any, step: np.ndarray) -> Any:
-    """Parameters whose estimates are moved by a step."""
+    """Move the estimates in the parameters by a step."""
     if isinstance(params, Params):
         with double():
             return to_numpy(with_free(params, free_of(params) + step))
@@ -47,7 +47,7 @@ def moved_by(params: Any, step: np.ndarray) -> Any:
 
 
 def traits_of(params: Any, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each row's latents before it has answered, both (rows, 1).
+    """Compute mean and standard deviation of each row's latents before it has answered, both (rows, 1).
 
     They depend on the groups and covariates in the columns after the bits.
     """
@@ -62,16 +62,16 @@ def traits_of(params: Any, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def at_bound(params: Params) -> np.ndarray:
-    """(columns,) which have a free asymptote, without a prior, that has gone to 0."""
+    """Find the columns with a free asymptote, without a prior, that has gone to 0: (columns,) of bool."""
     if params.items.shape[2] == 2:
         return np.zeros(params.items.shape[1], bool)
     places = params.item_places[0, :, 2].astype(int)
     flat = np.append(params.prior_precision == 0, False)
-    return flat[places] & (asymptotes(params) < AT_BOUND)
+    return flat[places] & (asymptotes(params) < LEAST_ASYMPTOTE)
 
 
 def upright(params: Params) -> Params:
-    """The same model with the trait's end up which most items agree with, where no slope is held.
+    """Flip the model so that the trait's end up is the one which most items agree with, where no slope is held.
 
     Covariates are then taken as they were given.
     """
@@ -84,7 +84,7 @@ def upright(params: Params) -> Params:
 
 
 def as_given(params: Params) -> Params:
-    """The same model, of covariates as they were given."""
+    """Express the model by covariates as they were given."""
     n = len(params.coefficients)
     if not n:
         return params
@@ -93,7 +93,7 @@ def as_given(params: Params) -> Params:
 
 
 def standardised(params: Params, engine: Engine) -> Params:
-    """The same model, of covariates in standard deviations from their mean in a table."""
+    """Express the model by covariates in standard deviations from their mean in a table."""
     n = len(params.coefficients)
     if not n:
         return params
@@ -102,7 +102,7 @@ def standardised(params: Params, engine: Engine) -> Params:
 
 
 def spread_of(engine: Engine, n_covariates: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the covariates, which are the last columns."""
+    """Compute mean and standard deviation of the covariates, which are the last columns."""
     assert isinstance(engine, MemoryEngine)  # as covariates have it
     Z = engine.table[:, -n_covariates:].astype(float)
     mean = np.average(Z, 0, engine.weights)
@@ -111,7 +111,7 @@ def spread_of(engine: Engine, n_covariates: int) -> tuple[np.ndarray, np.ndarray
 
 
 def condensed(engine: Engine) -> Engine:
-    """Distinct rows and how often each counts, where that halves a table in memory: with few items many are alike."""
+    """Put rows that are alike together, where that halves a table in memory: with few items many are alike."""
     if not isinstance(engine, MemoryEngine):
         return engine
     table = engine.table

@@ -1,4 +1,4 @@
-"""What of an item model is free, what is held and what is equal: from a user's words to places in a vector."""
+"""The parameters of an item model that are free, held or equal: from a user's words to places in a vector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from latentbits.models.latent_trait.item_params import Params
 
 __all__ = [
-    "DEFAULT_PRIOR",
+    "LOGIT_PRIOR",
     "PARAMETERS",
     "Plan",
     "Positions",
@@ -21,8 +21,8 @@ __all__ = [
 ]
 
 PARAMETERS = ("slope", "intercept", "asymptote")
-DEFAULT_PRIOR = (-1.1, 0.5)  # of the logit of an asymptote: 0.25, and 0.11 to 0.47 in 95 of 100
-FIRST_LOGIT = -1.5  # where an asymptote without a prior begins
+LOGIT_PRIOR = (-1.1, 0.5)  # of the logit of an asymptote: 0.25, and 0.11 to 0.47 in 95 of 100
+FIRST_ASYMPTOTE_LOGIT = -1.5  # where an asymptote without a prior begins
 
 
 class Plan(NamedTuple):
@@ -67,7 +67,7 @@ def make_plan(
     population: str,
     weight_prior: float | None,
 ) -> Plan:
-    """The words, checked, with items by position."""
+    """Check the words, and give items by position."""
     position = Positions(n_items, names)
     if isinstance(asymptote, bool | np.bool_):
         guessed = (bool(asymptote),) * n_items
@@ -106,7 +106,7 @@ class Positions:
 def _priors(given: Any, n_items: int, position: Positions) -> tuple[tuple[float, float] | None, ...]:
     if isinstance(given, Mapping):
         own = {position("asymptote_prior", item): prior for item, prior in given.items()}
-        return tuple(_prior(own.get(j, DEFAULT_PRIOR)) for j in range(n_items))
+        return tuple(_prior(own.get(j, LOGIT_PRIOR)) for j in range(n_items))
     return (_prior(given),) * n_items
 
 
@@ -179,7 +179,7 @@ def _check(plan: Plan) -> None:
 
 
 def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int = 0) -> Params:
-    """Values to begin with, and places of all that is free.
+    """Return values to begin with, and places of all that is free.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int 
             else:
                 prior = (0.0, on_slopes if k == 0 else 0.0)
                 if k == 2:
-                    values[j, k] = FIRST_LOGIT
+                    values[j, k] = FIRST_ASYMPTOTE_LOGIT
                     if (given := plan.priors[j]) is not None:
                         values[j, k], prior = given[0], (given[0], given[1] ** -2)
                 places[j, k] = free(*prior)
@@ -260,7 +260,7 @@ def _logit(value: float) -> float:
 
 
 def with_own_items(params: Params, item: int, parameters: Sequence[str]) -> Params:
-    """The same with parameters of an item of their own in every group after the first; a parameter held stays so."""
+    """Give an item parameters for itself in every group after the first; a parameter held stays so."""
     n_free, groups = len(params.prior_mean), len(params.mean)
     item_places = params.item_places.copy()
     new = 0
@@ -281,7 +281,7 @@ def with_own_items(params: Params, item: int, parameters: Sequence[str]) -> Para
 
 
 def names_of_free(params: Params, items: Sequence[str], groups: Sequence[str], covariates: Sequence[str]) -> list[str]:
-    """What each free number is of: the first that it stands for."""
+    """Name the parameter that each free number stands for, the first of several."""
     names = [""] * len(params.prior_mean)
     labels = [
         *(((g, j, k), f"{item} {'logit of asymptote' if p == 'asymptote' else p}" + (f" in {group}" if g else ""))

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.core.batch import MISSING
 from latentbits.estimators.latent_trait.item_params import asymptotes
-from latentbits.estimators.psychometrics import RUNAWAY
+from latentbits.estimators.psychometrics import RUNAWAY_SLOPE
 from latentbits.reports import item_fit as by_items
 from latentbits.reports import limited_information, scoring
 from latentbits.reports import local_dependence as by_pairs
@@ -32,7 +32,7 @@ __all__ = ["answers_of", "estimates", "for_a_standard_trait", "item_fit", "items
 
 
 def with_m2(self: ItemResponse, X: Any, sample_weight: Any, report: FitReport) -> ItemFitReport:
-    """The report of all families, and M2 with what is made of it."""
+    """Add M2, with what is made of it, to the report of all families."""
     return limited_information.with_limited_fit(report, _limited_fit(self, X, sample_weight))
 
 
@@ -41,7 +41,7 @@ def _limited_fit(self: ItemResponse, X: Any, sample_weight: Any) -> limited_info
         items, which = varying(self, "M2")
         if self.fixed or self.shared:
             raise ValueError("M2 is for items whose parameters are all free, and here some are fixed or shared")
-    except ValueError as error:  # the criteria of such a model are told all the same
+    except ValueError as error:  # the criteria of such a model are reported all the same
         return limited_information.untold(str(error))
     answers = answers_of(self, X, sample_weight).of_items(which)
     found = limited_information.limited_fit(items, answers, self._tied)
@@ -49,7 +49,7 @@ def _limited_fit(self: ItemResponse, X: Any, sample_weight: Any) -> limited_info
     guessed = bool(np.any(items.lower > 0))  # nearly always under a prior
     if self.weight_prior is not None or guessed:
         notes.append("M2 takes the estimates to be those of maximum likelihood, and these are not")
-    if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:  # margins are known to be near 0 and 1 only
+    if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY_SLOPE:  # margins are known to be near 0 and 1 only
         notes.append("slopes run to infinity, for which the distribution of M2 is not known")
     return found._replace(notes=(*found.notes, *notes))
 
@@ -100,7 +100,7 @@ def item_fit(
 
 
 def local_dependence(self: ItemResponse, X: Any, sample_weight: Any = None) -> LocalDependence:
-    """Pairs of items that depend on each other beyond the latents: Yen's Q3 and the X² of Chen and Thissen.
+    """Find pairs of items that depend on each other beyond the latents: Yen's Q3, and X² of Chen and Thissen.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def local_dependence(self: ItemResponse, X: Any, sample_weight: Any = None) -> L
 
 
 def person_fit(self: ItemResponse, X: Any, *, scores: str = "eap") -> PersonFit:
-    """Rows that do not answer as the model expects: l_z of Drasgow, Levine and Williams (Zh in mirt).
+    """Find rows that do not answer as the model expects: l_z of Drasgow, Levine and Williams (Zh in mirt).
 
     Parameters
     ----------
@@ -166,18 +166,18 @@ def person_fit(self: ItemResponse, X: Any, *, scores: str = "eap") -> PersonFit:
 
 
 def items_of(self: ItemResponse) -> Items:
-    """Items of a fitted model."""
+    """Make the items of a fitted model."""
     self._fitted()
     return items_at(self, self.params_)
 
 
 def items_at(self: ItemResponse, params: Any) -> Items:
-    """Items that parameters of this model describe."""
+    """Make the items that parameters of this model describe."""
     return Items(self._column_names(), np.asarray(params.weights), np.asarray(params.bias), asymptotes(params))
 
 
 def for_a_standard_trait(self: ItemResponse, items: Items, what: str) -> Items:
-    """The same items, if the trait is put in units of its spread among the people, from their mean on."""
+    """Express the items by the trait in units of its spread among the people, from their mean on."""
     if any(self._labels):
         raise ValueError(f"{what} is for people of one population, and this model has groups or covariates")
     mean, spread = spread_of_trait(self)
@@ -185,12 +185,12 @@ def for_a_standard_trait(self: ItemResponse, items: Items, what: str) -> Items:
 
 
 def spread_of_trait(self: ItemResponse) -> tuple[float, float]:
-    """Mean and standard deviation of the trait among the people."""
+    """Compute mean and standard deviation of the trait among the people."""
     return float(self.population_.mean[0]), float(self.population_.variance[0]) ** 0.5
 
 
 def varying(self: ItemResponse, what: str) -> tuple[Items, np.ndarray]:
-    """The items that vary, and which of all columns they are; for what takes a grid over the latents."""
+    """Return the items that vary, and which of all columns they are; for what takes a grid over the latents."""
     items = for_a_standard_trait(self, items_of(self), what)
     if items.n_dimensions > MOST_ON_GRID:
         raise ValueError(f"{what} is for up to {MOST_ON_GRID} latent dimensions, and there are {items.n_dimensions}")
@@ -203,19 +203,19 @@ def varying(self: ItemResponse, what: str) -> tuple[Items, np.ndarray]:
 
 
 def answers_of(self: ItemResponse, X: Any, sample_weight: Any = None) -> Answers:
-    """Distinct rows of answers."""
+    """Count distinct rows of answers."""
     engine = self._open(X, reset=False, sample_weight=sample_weight)
     return distinct((_only_answers(block, self.n_features_in_) for block in engine.blocks()), engine.weights)
 
 
 def _only_answers(block: np.ndarray, n_columns: int) -> np.ndarray:
-    """Rows as bytes, without the groups and covariates that may be beside them."""
+    """Read rows as bytes, without the groups and covariates that may be beside them."""
     block = block[:, :n_columns]
     return block if block.dtype == np.uint8 else np.where(np.isnan(block), MISSING, block).astype(np.uint8)
 
 
 def estimates(items: Items, answers: Answers, method: str) -> scoring.Estimates:
-    """Latents of rows by one of the methods of scoring."""
+    """Estimate latents of rows by one of the methods of scoring."""
     if method not in scoring.METHODS:
         raise ValueError(f"scores must be one of {', '.join(scoring.METHODS)}, got {method!r}")
     return scoring.estimates(items, answers, method)
@@ -224,7 +224,7 @@ def estimates(items: Items, answers: Answers, method: str) -> scoring.Estimates:
 def with_omissions(
     self: ItemResponse, report: Any, which: np.ndarray, why: str = "left out, as all rows answer alike"
 ) -> Any:
-    """The report with a note on the columns that it leaves out."""
+    """Add a note on the columns that the report leaves out."""
     idle = [name for name, varies in zip(self._column_names(), which) if not varies]
     if not idle:
         return report

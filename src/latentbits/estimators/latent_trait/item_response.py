@@ -22,8 +22,9 @@ from latentbits.estimators.criteria import WithCriteria, look
 from latentbits.estimators.latent_trait import item_dif, item_errors, item_reports, item_scores, item_use, people
 from latentbits.estimators.latent_trait.base import LinearTrait, in_canonical_axes, n_free
 from latentbits.estimators.latent_trait.item_params import asymptotes, at_bound, condensed, spread_of, upright
-from latentbits.estimators.latent_trait.item_plan import DEFAULT_PRIOR, Plan, make_plan, template
+from latentbits.estimators.latent_trait.item_plan import LOGIT_PRIOR, Plan, make_plan, template
 from latentbits.estimators.latent_trait.people import Labels, Population
+from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.psychometrics import Rotation
 from latentbits.estimators.showing import named_weights
@@ -37,7 +38,8 @@ from latentbits.reports.items import listed
 __all__ = ["ItemResponse"]
 
 MODELS = ("2PL", "Rasch", "1PL", "3PL")
-ENOUGH_NATS = 1e-3  # that the nodes may be wrong by, all rows together
+BESIDE_X = ("groups", "covariates")
+NODES_ERROR_NATS = 1e-3  # that the nodes may be wrong by, all rows together
 
 
 class ItemResponse(LinearTrait):
@@ -60,7 +62,7 @@ class ItemResponse(LinearTrait):
         and 0.47 with 95 %.  A dict has them by column, the default for others; None is no prior, and the likelihood is
         then nearly flat in the asymptotes, which a warning says.
     population : {"standard", "variance", "free"}, default="standard"
-        What of the trait is learned: nothing, N(0, 1), or as the Rasch model has it; its variance, where slopes set the
+        Learned of the trait: nothing, N(0, 1), or as the Rasch model has it; its variance, where slopes set the
         unit; or its mean, too, where intercepts are held.  In the first group, where there are several.
     fixed : dict or None, default=None
         Parameters that are held, by column: ``{"item1": {"slope": 1.2, "intercept": 0.3, "asymptote": 0.2}}``, any of
@@ -146,7 +148,7 @@ class ItemResponse(LinearTrait):
         model: Any = "2PL",
         n_factors: int = 1,
         *,
-        asymptote_prior: Any = DEFAULT_PRIOR,
+        asymptote_prior: Any = LOGIT_PRIOR,
         population: str = "standard",
         fixed: dict[Any, Any] | None = None,
         shared: dict[str, Any] | None = None,
@@ -176,16 +178,17 @@ class ItemResponse(LinearTrait):
     from_items = classmethod(item_use.from_items)
     # of all models, with groups and covariates
     fit = item_use.fit
-    transform = item_use.with_people(LinearTrait.transform)
-    posterior = item_use.with_people(LinearTrait.posterior)
-    log_likelihoods = item_use.with_people(LinearTrait.log_likelihoods)
-    score_samples = item_use.with_people(LinearTrait.score_samples)
-    score = item_use.with_people(LinearTrait.score)
-    log_likelihood = item_use.with_people(LinearTrait.log_likelihood)
+    _beside = people.beside
+    transform = with_more(LinearTrait.transform, BESIDE_X)
+    posterior = with_more(LinearTrait.posterior, BESIDE_X)
+    log_likelihoods = with_more(LinearTrait.log_likelihoods, BESIDE_X)
+    score_samples = with_more(LinearTrait.score_samples, BESIDE_X)
+    score = with_more(LinearTrait.score, BESIDE_X)
+    log_likelihood = with_more(LinearTrait.log_likelihood, BESIDE_X)
     complete = item_use.complete
     sample = item_use.sample
-    criteria = item_use.with_people(LinearTrait.criteria)
-    fit_report = item_use.with_people(LinearTrait.fit_report)
+    criteria = with_more(LinearTrait.criteria, BESIDE_X)
+    fit_report = with_more(LinearTrait.fit_report, BESIDE_X)
     # of items
     standard_errors = item_errors.standard_errors
     item_fit = item_reports.item_fit
@@ -202,7 +205,7 @@ class ItemResponse(LinearTrait):
     item_information = item_scores.item_information
 
     def rotate(self, method: str = "varimax") -> Rotation:
-        """Components in rotated coordinates; the fitted model stays as it is.
+        """Rotate the components; the fitted model stays as it is.
 
         Parameters
         ----------
@@ -333,19 +336,23 @@ class ItemResponse(LinearTrait):
         return super()._learn(condensed(engine) if self._by_newton else engine, seed, dtype, max_time)
 
     def _learn_on(self, engine: Engine, result: FitResult) -> FitResult:
-        """Go on with more nodes, where those of learning tell the log-likelihood wrong."""
+        """Continue with more nodes, where those of learning miss the log-likelihood."""
         if not self._by_newton:
             return super()._learn_on(engine, result)
         limits = Limits(self.max_iter, self.tol, self.max_time)
         self.params_ = self._canonical(result.params)
-        while self._n_newton < ITEM_MOST_NODES and not result.reason.cut_short and self._nats_off(engine) > ENOUGH_NATS:
+        while (
+            self._n_newton < ITEM_MOST_NODES
+            and not result.reason.cut_short
+            and self._nats_off(engine) > NODES_ERROR_NATS
+        ):
             self._n_newton = 2 * self._n_newton - 1
             result = go_on(items.model(self._n_newton), engine, result, limits, verbose=self.verbose)
             self.params_ = self._canonical(result.params)
         return result
 
     def _nats_off(self, engine: Engine) -> float:
-        """Error of the log-likelihood of all rows by the nodes of learning."""
+        """Compute the error of the log-likelihood of all rows by the nodes of learning."""
         rows = self._rounded(items.model(self._n_newton), engine, DOUBLE)
         return error_of_sum(rows, False, engine.weights)
 
@@ -362,7 +369,7 @@ class ItemResponse(LinearTrait):
         """Warn of estimates that are no findings."""
         if not self._by_newton:
             return super()._finish(engine, result)
-        if not result.reason.cut_short and (short := self._nats_off(engine)) > ENOUGH_NATS:
+        if not result.reason.cut_short and (short := self._nats_off(engine)) > NODES_ERROR_NATS:
             warnings.warn(
                 f"slopes are so steep that {ITEM_MOST_NODES} nodes give the log-likelihood to ±{short:.2g} nats only: "
                 "weight_prior=3, say, makes them less steep",
@@ -381,8 +388,8 @@ class ItemResponse(LinearTrait):
         if far:
             warnings.warn(
                 f"{listed(far)}: so far out a fit has run away, and these numbers are no findings. Groups or "
-                "covariates that are made of the answers themselves do this, and groups that the answers of "
-                "few people tell of",
+                "covariates that are made of the answers themselves do this, and groups with answers of few people: "
+                "leave them out",
                 UserWarning,
                 stacklevel=6,
             )

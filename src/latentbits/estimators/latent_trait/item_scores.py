@@ -1,4 +1,4 @@
-"""What a test says of persons, and how well: scores of rows and of sums, draws, information and reliability."""
+"""Measures of persons by a test, and their errors: scores of rows and of sums, draws, information and reliability."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 __all__ = ["item_information", "plausible_values", "reliability", "scores", "sum_scores", "test_information"]
 
-CERTAIN = 6.0  # |b|: columns that do not vary are held further out, unless they are given
+CERTAIN_INTERCEPT = 6.0  # |b|: columns that do not vary are held further out, unless they are given
 
 
 # ---------------------------------------------------------------- of persons
 
 
 def scores(self: ItemResponse, X: Any, method: str = "eap", groups: Any = None, covariates: Any = None) -> Scores:
-    """Latents of each row with their standard errors.
+    """Estimate latents of each row with their standard errors.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ def scores(self: ItemResponse, X: Any, method: str = "eap", groups: Any = None, 
         inverse root of the test information I.  The weighted likelihood is Warm's where items have no lower
         asymptotes; with them it is what the R package mirt maximises, too, and Warm's equation is another.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------
     Scores
         `value` and `error`, (n_rows, n_factors).  The likelihood of a row whose answers are all right, or all
-        wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning tells.
+        wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning counts them.
     """
     rows = beside(self, X, groups, covariates)
     if method in ("ml", "wle"):
@@ -76,17 +76,17 @@ def scores(self: ItemResponse, X: Any, method: str = "eap", groups: Any = None, 
 
 
 def _maxima(self: ItemResponse, X: Any, method: str) -> Scores:
-    """Scores of maximum likelihood, plain or weighted."""
+    """Score by maximum likelihood, plain or weighted."""
     items, answers = items_of(self), answers_of(self, X)
     found = estimates(items, answers, method)
     lost = np.count_nonzero(~np.isfinite(found.value).all(1)[answers.place])
     if lost:
-        why, other = "no answer tells of the latent", ""
+        why, other = "no answer depends on the latent", ""
         if self.n_factors > 1:
-            why = "answers can be told apart by a plane in the latent space, or are too few"
+            why = "answers can be separated by a plane in the latent space, or are too few"
         elif method == "ml":
             why = f"everything answered is right, or wrong, or {why}"
-            other = ", and 'wle' all with an answer that tells of it"
+            other = ", and 'wle' all with an answer that depends on it"
         warnings.warn(
             f"{lost} rows have no finite {method.upper()} score, and no error (NaN): {why}. "
             f"method='eap' gives all rows a score{other}",
@@ -97,7 +97,7 @@ def _maxima(self: ItemResponse, X: Any, method: str) -> Scores:
 
 
 def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScores:
-    """Latents by sum score: posterior mean and standard deviation, with observed and expected counts.
+    """Estimate latents by sum score: posterior mean and standard deviation, with observed and expected counts.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScor
     -------
     SumScores
         `score`, `eap`, `sd`, `observed` and `expected`: those of the rows of a complete table are
-        ``eap[X.sum(axis=1)]``.  Columns that did not vary in the fit are in the sum and tell nothing: a score that
+        ``eap[X.sum(axis=1)]``.  Columns that did not vary in the fit are in the sum and determine nothing: a score that
         cannot be with them has NaN.
 
     Examples
@@ -123,13 +123,13 @@ def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScor
     _, varies = varying(self, "sum_scores")
     items = for_a_standard_trait(self, items_of(self), "sum_scores")
     known = varies | (items.intercepts != 0)  # of others there was no answer
-    certain = ~varies & (np.abs(items.intercepts) > CERTAIN)
+    certain = ~varies & (np.abs(items.intercepts) > CERTAIN_INTERCEPT)
     ends = np.copysign(np.inf, items.intercepts)
     items = items._replace(intercepts=np.where(certain, ends, items.intercepts)).only(known)
     report = by_sums.sum_scores(items, answers_of(self, X, sample_weight).of_items(known))
     middle, spread = spread_of_trait(self)
     report = replace(report, eap=middle + spread * report.eap, sd=spread * report.sd)
-    return with_omissions(self, report, known, "left out, as nobody has answered")
+    return with_omissions(self, report, known, "left out, as they have no answer")
 
 
 def plausible_values(
@@ -141,7 +141,7 @@ def plausible_values(
     groups: Any = None,
     covariates: Any = None,
 ) -> PlausibleValues:
-    """Draws from the posterior of each row, for analyses that scores would bias.
+    """Draw from the posterior of each row, for analyses that scores would bias.
 
     Variances and regressions of scores are those of the scores, not of the latents.  Instead, do the analysis with
     each draw, and put the results together by Rubin's rules.  Groups and covariates that are compared must be in
@@ -157,11 +157,11 @@ def plausible_values(
     random_state : int, RandomState or None
         Seed.
     errors : StandardErrors or ItemErrors or None, default=None
-        What `standard_errors` of the rows that the model was fitted to gives.  Then the parameters, too, are drawn
+        The `standard_errors` of the rows that the model was fitted to.  Then the parameters, too, are drawn
         for each draw, from their normal distribution: without, they are taken as known, and errors by Rubin's rules
         are too small, the more so the fewer rows and items there are.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def _params_near(self: ItemResponse, covariance: np.ndarray, rng: np.random.Gene
 
 
 def reliability(self: ItemResponse, X: Any, sample_weight: Any = None) -> Reliability:
-    """How reliably the test measures: marginal and empirical reliability, and alpha.
+    """Compute how reliably the test measures: marginal and empirical reliability, and alpha.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def reliability(self: ItemResponse, X: Any, sample_weight: Any = None) -> Reliab
 
 
 def test_information(self: ItemResponse, theta: Any) -> TestInformation:
-    """Fisher information of the whole test at places of one latent dimension, and the error of a score there.
+    """Compute the whole test's Fisher information at places of one latent dimension, and the error of a score there.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def test_information(self: ItemResponse, theta: Any) -> TestInformation:
 
 
 def item_information(self: ItemResponse, X: Any) -> np.ndarray:
-    """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
+    """Compute each item's Fisher information at points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
 
     Parameters
     ----------

@@ -1,12 +1,9 @@
-"""What all models do, with groups and covariates of the people: fitting, likelihoods, latents, completing, drawing."""
+"""Methods of all models, with groups and covariates of people: fitting, likelihoods, latents, completing, drawing."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
-from functools import wraps
-from inspect import Parameter, signature
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -28,11 +25,7 @@ from latentbits.models.latent_trait import items
 if TYPE_CHECKING:
     from latentbits.estimators.latent_trait.item_response import ItemResponse
 
-__all__ = ["complete", "fit", "from_items", "sample", "with_people"]
-
-OF_PEOPLE = """\
-        groups, covariates : array-like or None
-            Those of the rows, where `fit` had some."""
+__all__ = ["complete", "fit", "from_items", "sample"]
 
 
 def from_items(
@@ -45,17 +38,17 @@ def from_items(
     variance: float = 1.0,
     feature_names: Sequence[str] | None = None,
 ) -> ItemResponse:
-    """A model of given items, which scores, samples and completes without any fit.
+    """Make a model of given items, which scores, samples and completes without any fit.
 
     Parameters
     ----------
     slopes, intercepts : array-like of shape (n_columns,)
-        P(bit = 1 | trait) = g + (1 - g) sigmoid(slope trait + intercept).  Of a difficulty b the intercept is
+        P(bit = 1 | trait) = g + (1 - g) sigmoid(slope trait + intercept).  For a difficulty b the intercept is
         ``-slope * b``.
     asymptotes : array-like of shape (n_columns,) or None
         Lower asymptotes g, from 0 to below 1; None for none.
     mean, variance : float
-        Of the trait among the people.
+        Mean and variance of the trait among the people.
     feature_names : sequence of str or None
         Names of the columns.
 
@@ -128,7 +121,7 @@ def fit(
         ends with the bits that it would have had.
     engine : "dask" or None
         "dask" has the workers of the active `distributed.Client` learn from tables in memory and from .npy and
-        .zarr files, too; without a client, spawned processes of its own, one for each core.  None goes by the kind
+        .zarr files, too; without a client, spawned processes, one for each core.  None goes by the kind
         of X.
     groups : array-like of shape (n_rows,) or None
         Label of each row's group, for a table in memory and one latent: items are the same in all groups, the trait
@@ -157,23 +150,6 @@ def fit(
     return LinearTrait.fit(self, rows, y, sample_weight, checkpoint)
 
 
-def with_people(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of all models that takes groups and covariates beside X, too."""
-
-    @wraps(method)
-    def taking(self: ItemResponse, X: Any, *args: Any, groups: Any = None, covariates: Any = None, **named: Any) -> Any:
-        return method(self, beside(self, X, groups, covariates), *args, **named)
-
-    text = (method.__doc__ or "").rstrip()
-    end = re.search(r"\n\n +(Returns|Warns|Examples)\n", text)  # of the section of parameters
-    place = len(text) if end is None else end.start()
-    taking.__doc__ = f"{text[:place]}\n{OF_PEOPLE}{text[place:]}"
-    own = signature(method)
-    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("groups", "covariates")]
-    taking.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
-    return taking
-
-
 def complete(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = None) -> Any:
     """Fill in the missing bits with P(bit = 1 | the observed bits of the row); observed bits are kept.
 
@@ -182,7 +158,7 @@ def complete(self: ItemResponse, X: Any, groups: Any = None, covariates: Any = N
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.
     groups, covariates : array-like or None
-        Those of the rows, where `fit` had some.
+        Values of the rows, where `fit` had some.
 
     Returns
     -------
@@ -201,7 +177,7 @@ def sample(self: ItemResponse, n: int = 1, random_state: Any = None, groups: Any
     random_state : int, RandomState or None
         Seed.
     groups, covariates : array-like or None
-        Those of the rows to draw, where `fit` had some.
+        Values of the rows to draw, where `fit` had some.
 
     Returns
     -------

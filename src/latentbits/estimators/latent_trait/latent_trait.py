@@ -87,7 +87,7 @@ class LatentTrait(TraitOfColumns):
         Number of restarts; the best objective is kept.  None is 1 up to three dimensions, and 4 above,
         where there are several maxima: all of them a part of the way, and the best to the end.
     random_state, max_iter, max_time, tol, verbose, dtype, binarize
-        As everywhere.  Of columns of several kinds `binarize` is for the binary ones.
+        As everywhere.  Where columns are of several kinds `binarize` is for the binary ones.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class LatentTrait(TraitOfColumns):
         return float(self.validation_fraction or 0)
 
     def variational(self, X: Any) -> Variational:
-        """The paper's approximate posterior of each row (eqs. 6 and 7), and the variational bound on log p(x).
+        """Compute the paper's approximate posterior of each row (eqs. 6 and 7), and the variational bound on log p(x).
 
         Parameters
         ----------

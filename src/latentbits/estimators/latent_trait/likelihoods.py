@@ -22,34 +22,34 @@ from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.models.latent_trait.kinds import Columns, Params
 from latentbits.models.latent_trait.use import finer
 
-__all__ = ["ENOUGH", "refined"]
+__all__ = ["ENOUGH_NATS", "refined"]
 
-ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
-ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
+ENOUGH_NATS = 0.1  # error in all that a likelihood may have, where that can be had
+ENOUGH_NATS_PER_ROW = 1e-5  # or these, where rows are very many
 MOST_TERMS = 10**8  # rows x columns x points of finer nets: a fraction of a second
-SHARE = 2  # or so many times the work of the first net, where a table is large
+FIRST_NET_MULTIPLES = 2  # of the work of the first net, where a table is large and this is more
 MOST_CELLS = 2**24  # of the rows that are gone through again
 # Rows of a chunk: always as many, so that one program serves all.  A GPU would do nothing but begin with so few.
-ROWS = 16
-ROWS_ON_GPU = 1024
+ROWS_PER_CHUNK = 16
+GPU_ROWS_PER_CHUNK = 1024
 
 
 def refined(
     rows: LogLikelihood, model: Model, params: Params, engine: Engine, columns: Columns, dtype: np.dtype
 ) -> LogLikelihood:
-    """Log-likelihoods by nets of more points where their errors, which are standard errors, are largest.
+    """Refine log-likelihoods by nets of more points where their errors, which are standard errors, are largest.
 
-    As many rows are gone through again as the work allows, not only as many as seem to need it.  Errors count as often
+    Rows are gone through again up to the work allowed, not only while they seem to need it.  Errors count as often
     as their rows do.
     """
     weights = np.ones(len(rows.value)) if engine.weights is None else engine.weights
     n, d, q = len(rows.value), engine.n_features, params.weights.shape[1]
     lost = np.asarray(rows.rounding, np.float64)
     value, own = np.array(rows.value), np.sqrt(np.maximum(np.asarray(rows.error, np.float64) ** 2 - lost**2, 0))
-    enough = max(ENOUGH, ENOUGH_A_ROW * weights.sum())
+    enough = max(ENOUGH_NATS, ENOUGH_NATS_PER_ROW * weights.sum())
     if not _largest(own * weights, enough).size:
         return rows
-    budget = max(MOST_TERMS, SHARE * nodes.net_points() * n * d)
+    budget = max(MOST_TERMS, FIRST_NET_MULTIPLES * nodes.net_points() * n * d)
     a_chunk = _rows_of_a_chunk()
     for level, log2_points in enumerate(nodes.FINER_NETS):
         n_points = nodes.REPLICATES * 2**log2_points
@@ -76,7 +76,7 @@ def refined(
 
 
 def _rows_of_a_chunk() -> int:
-    return ROWS if jax.default_backend() == "cpu" else ROWS_ON_GPU
+    return ROWS_PER_CHUNK if jax.default_backend() == "cpu" else GPU_ROWS_PER_CHUNK
 
 
 def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) -> Layout:
@@ -85,14 +85,14 @@ def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) ->
 
 
 def _largest(own: np.ndarray, enough: float) -> np.ndarray:
-    """All rows, those of largest error first; none where the sum is known to `enough`."""
+    """Order all rows, those of largest error first; none where the sum is known to `enough`."""
     size = np.nan_to_num(own, nan=0.0, posinf=float(np.finfo(np.float32).max))
     order = np.argsort(-size, kind="stable")
     return order if np.sqrt(np.sum(size**2)) > enough else order[:0]
 
 
 def _rows_at(engine: Engine, chosen: np.ndarray) -> np.ndarray:
-    """These rows of a table, by their numbers, which ascend."""
+    """Take rows of a table by their numbers, which ascend."""
     parts, first = [], 0
     for block in engine.blocks():
         interrupts.check()

@@ -32,10 +32,11 @@ __all__ = [
     "runaways",
 ]
 
-FARTHEST = 10.0  # standard deviations of the trait that a group, or people a covariate apart, are believed to differ by
-VARIANCES = 0.01, 100.0  # between which that of a group is believed to be, in units of the first
+# standard deviations of the trait by which groups, or people a covariate apart, are believed to differ
+MOST_SDS_APART = 10.0
+LEAST_VARIANCE, MOST_VARIANCE = 0.01, 100.0  # that a group is believed to have, in units of the first group's
 MOST_GROUPS = 1000
-FEWEST_EACH, MANY_GROUPS, FEWEST_OF_MANY = 5, 50, 10  # people a group, on average; of more groups more are asked
+LEAST_PEOPLE_PER_GROUP, MANY_GROUPS, LEAST_PEOPLE_PER_GROUP_OF_MANY = 5, 50, 10  # people on average
 
 
 class Population(NamedTuple):
@@ -67,7 +68,7 @@ class Labels(NamedTuple):
     covariates: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """How they are given to a method."""
+        """Write how they are given to a method."""
         return ", ".join(word for word, known in zip(("groups=g", "covariates=Z"), self) if known)
 
 
@@ -93,7 +94,7 @@ class People(NamedTuple):
 
 
 def population_of(params: Any, labels: Labels) -> Population:
-    """Population of a fitted model."""
+    """Make the population of a fitted model."""
     if not isinstance(params, Params):
         return Population((), np.zeros(1), np.ones(1), (), np.zeros(0))
     variance = np.exp(2 * params.log_sd)
@@ -101,7 +102,7 @@ def population_of(params: Any, labels: Labels) -> Population:
 
 
 def labels_of(people: People, sample_weight: Any) -> Labels:
-    """Labels and names to learn with; refuses what a fit could not tell."""
+    """Read labels and names to learn with; refuse what a fit could not find out."""
     labels: tuple[Any, ...] = ()
     one = [np.ones((1, 1))]
     if people.groups is not None:
@@ -149,7 +150,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _in_order(labels: list[Any], groups: Any) -> tuple[Any, ...]:
-    """Sorted labels as they are, or in the order of the categories where groups has some."""
+    """Sort labels, or keep the order of the categories where groups has some."""
     kind = getattr(groups, "dtype", None)
     if type(kind).__name__ not in ("CategoricalDtype", "Enum"):  # of pandas, of polars
         return tuple(labels)
@@ -159,7 +160,9 @@ def _in_order(labels: list[Any], groups: Any) -> tuple[Any, ...]:
 def _refuse_scattered(n_groups: int, n_people: float) -> None:
     """Refuse groups that hardly anybody is in: mostly a number was given for a label."""
     each = n_people / n_groups
-    if n_groups > MOST_GROUPS or each < (FEWEST_OF_MANY if n_groups > MANY_GROUPS else FEWEST_EACH):
+    if n_groups > MOST_GROUPS or each < (
+        LEAST_PEOPLE_PER_GROUP_OF_MANY if n_groups > MANY_GROUPS else LEAST_PEOPLE_PER_GROUP
+    ):
         raise DataError(
             f"groups has {n_groups} different labels for {n_people:g} people, {each:.1f} in each: a mean and a "
             f"variance cannot be learned from so few, nor of more than {MOST_GROUPS} groups. Groups are labels, as of "
@@ -168,12 +171,12 @@ def _refuse_scattered(n_groups: int, n_people: float) -> None:
 
 
 def _unnamed(n: int) -> tuple[str, ...]:
-    """Names of covariates that an array has none of."""
+    """Make names of covariates for an array, which has none."""
     return tuple(f"z{i}" for i in range(n))
 
 
 def labels_in_file(groups: Any, covariates: Any) -> Labels:
-    """Labels and names as a model file has them; refuses what is neither."""
+    """Read labels and names as a model file has them; refuse what is neither."""
     plain = isinstance(groups, list) and all(type(label) in (str, int, float, bool) for label in groups)
     if not plain or len(set(groups)) < len(groups) or len(groups) == 1 or len(groups) > MOST_GROUPS:
         raise ModelFileError("'groups' must be a list of different labels")
@@ -188,15 +191,15 @@ def runaways(params: Params, labels: Labels, engine: Engine) -> list[str]:
     away = np.asarray(params.mean - params.mean[0]) / unit
     ratio = np.exp(2 * (params.log_sd - params.log_sd[0]))
     for label, mean, variance in zip(labels.groups, away.tolist(), ratio.tolist()):
-        if abs(mean) > FARTHEST:
+        if abs(mean) > MOST_SDS_APART:
             out.append(f"the mean of {label} is {mean:.3g} standard deviations from that of {labels.groups[0]}")
-        if not VARIANCES[0] <= variance <= VARIANCES[1]:
+        if not LEAST_VARIANCE <= variance <= MOST_VARIANCE:
             out.append(f"the variance of {label} is {variance:.2g} times that of {labels.groups[0]}")
     if labels.covariates:
         _, spread = spread_of(engine, len(labels.covariates))
         for name, size in zip(labels.covariates, (params.coefficients * spread / unit).tolist()):
-            if abs(size) > FARTHEST:
-                out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of its own")
+            if abs(size) > MOST_SDS_APART:
+                out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of the trait's")
     return out
 
 
@@ -222,7 +225,7 @@ def open_people(self: ItemResponse, X: Any, labels: Labels, *, reset: bool, samp
 
 
 def columns_of(people: People, known_labels: Labels, n_rows: int, advice: str) -> list[np.ndarray]:
-    """Numbers of groups, and covariates, as columns beside the bits; `advice` says how to give all of them."""
+    """Make columns beside the bits of numbers of groups, and covariates; `advice` says how to give all of them."""
     out: list[np.ndarray] = []
     for name, known in zip(("groups", "covariates"), known_labels):
         if bool(known) != (getattr(people, name) is not None):
@@ -252,6 +255,6 @@ def columns_of(people: People, known_labels: Labels, n_rows: int, advice: str) -
 
 
 def beside(self: ItemResponse, X: Any, groups: Any, covariates: Any) -> Any:
-    """Rows together with what is known of the people."""
+    """Join rows with what is known of the people."""
     check_is_fitted(self, "params_")
     return X if groups is None and covariates is None else People(X, groups, covariates)

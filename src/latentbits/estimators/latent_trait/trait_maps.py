@@ -51,7 +51,7 @@ class TraitMaps(TraitOfColumns):
         Number of restarts; the best objective is kept.  None is 4, as there are several maxima:
         all of them go a part of the way, and the best to the end.
     random_state, max_iter, max_time, tol, verbose, dtype, binarize
-        As everywhere.  Of columns of several kinds `binarize` is for the binary ones.
+        As everywhere.  Where columns are of several kinds `binarize` is for the binary ones.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class TraitMaps(TraitOfColumns):
     # ---------------------------------------------------------------- what was learned
 
     def _canonical(self, params: map_params.Params) -> map_params.Params:
-        """The map with the largest share first, and each in its canonical axes."""
+        """Put the map with the largest share first, and each in its canonical axes."""
         order = np.argsort(-params.log_share, kind="stable")
         ordered = [getattr(params, name)[order] for name in OF_EACH]
         params = eqx.tree_at(lambda p: [getattr(p, name) for name in OF_EACH], params, ordered)
@@ -176,7 +176,7 @@ class TraitMaps(TraitOfColumns):
     # ---------------------------------------------------------------- use
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior means of the latents of each row, on the map that it most probably is on.
+        """Compute posterior means of the latents of each row, on the map that it most probably is on.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class TraitMaps(TraitOfColumns):
         return super().transform(X)
 
     def responsibilities(self, X: Any) -> np.ndarray:
-        """P(map | row): the probability of each map, given what is observed of a row.
+        """Compute P(map | row): the probability of each map, given what is observed of a row.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class TraitMaps(TraitOfColumns):
         return self.posterior(X).responsibilities
 
     def inverse_transform(self, X: Any, maps: Any = None) -> np.ndarray:
-        """Mean of each column at given points of the maps: P(bit = 1 | latents) for bits.
+        """Compute the mean of each column at given points of the maps: P(bit = 1 | latents) for bits.
 
         Parameters
         ----------

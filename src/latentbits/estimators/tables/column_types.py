@@ -19,7 +19,7 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError, import_extra
 from latentbits.core.printable import listed
 from latentbits.engines.memory import MemoryEngine
-from latentbits.estimators.tables.columns import MOST_CODES, Column, as_array, is_number, read
+from latentbits.estimators.tables.columns import COLUMN_MOST_CODES, Column, as_array, is_number, read
 from latentbits.estimators.tables.encoding import encode_bits
 from latentbits.estimators.tables.frames import library_of
 from latentbits.estimators.tables.opening import in_memory
@@ -83,7 +83,7 @@ class Encoding:
         return out
 
     def outputs(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights (outputs, q) and biases (outputs,) in the order of the columns, and noise variances (n_columns,).
+        """Return weights (outputs, q), biases (outputs,) in the order of the columns, and noise variances (n_columns,).
 
         Continuous columns are in the user's units; the first category of a categorical one is the reference, with 0.
         """
@@ -321,7 +321,7 @@ def _warn_of_codes(columns: Sequence[Column], names: Any) -> None:
         return
     called = [place if names is None else str(names[place]) for place in places]
     warnings.warn(
-        f"{listed([repr(one) for one in called], MOST_NAMED)}: columns of at most {MOST_CODES} different whole "
+        f"{listed([repr(one) for one in called], MOST_NAMED)}: columns of at most {COLUMN_MOST_CODES} different whole "
         "numbers, taken as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say "
         f"so by column_types={{{called[0]!r}: 'categorical', ...}}, with the kind of every column that is not binary; "
         "with 'continuous' for them this warning ends",
@@ -367,7 +367,7 @@ def _reals(column: Column, place: int, names: Any) -> np.ndarray:
         row = int(np.argmax(wrong))
         raise DataError(
             f"a continuous column must hold numbers, NaN for missing; row {row}, {at_column(place, names)} holds "
-            f"{column.values[row]!r}. As 'categorical' the column takes text."
+            f"{column.values[row]!r}. A 'categorical' column takes text."
         )
     _refuse_infinity(column, place, names)
     return column.values

@@ -10,9 +10,9 @@ import numpy as np
 from latentbits.core.errors import DataError
 from latentbits.estimators.tables.frames import library_of
 
-__all__ = ["MOST_CODES", "Column", "as_array", "is_number", "read"]
+__all__ = ["COLUMN_MOST_CODES", "Column", "as_array", "is_number", "read"]
 
-MOST_CODES = 11  # a column with at most as many different whole numbers may hold codes: a rating from 0 to 10 has 11
+COLUMN_MOST_CODES = 11  # different whole numbers, as a rating from 0 to 10 has; a column of more is continuous
 
 
 class Column(NamedTuple):
@@ -34,7 +34,7 @@ class Column(NamedTuple):
         if self.inferred != "continuous":
             return False
         present = self.values[~self.missing]
-        return bool(np.all(present == np.rint(present))) and 2 <= len(np.unique(present)) <= MOST_CODES
+        return bool(np.all(present == np.rint(present))) and 2 <= len(np.unique(present)) <= COLUMN_MOST_CODES
 
 
 def read(X: Any) -> list[Column]:
@@ -113,12 +113,12 @@ def _objects(values: np.ndarray, missing: np.ndarray) -> Column:
 
 
 def _is_absent(value: Any) -> bool:
-    """Whether a value is None, NaN, or pandas' NA or NaT, which arrays of objects may hold."""
+    """Return whether a value is None, NaN, or pandas' NA or NaT, which arrays of objects may hold."""
     if isinstance(value, Real):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number or a boolean."""
+    """Return whether a value is a real number or a boolean."""
     return isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, np.complexfloating)

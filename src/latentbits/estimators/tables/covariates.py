@@ -14,7 +14,7 @@ __all__ = ["read_covariates", "same_covariates"]
 
 
 def read_covariates(given: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """(rows, covariates) as float64, none missing, and their names if any; one covariate may be a plain list."""
+    """Read (rows, covariates) as float64, none missing, and their names if any; one covariate may be a plain list."""
     columns = getattr(given, "columns", None)
     names = None if columns is None else tuple(str(name) for name in columns)
     table = np.asarray(given) if names is None else given

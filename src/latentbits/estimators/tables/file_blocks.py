@@ -16,7 +16,7 @@ __all__ = ["file_blocks"]
 
 
 def file_blocks(X: Any, n_workers: int) -> Any:
-    """X, or an array of its rows if it is the path of numbered files (.npy, .zarr), or a list of some."""
+    """Return X, or an array of its rows if it is the path of numbered files (.npy, .zarr), or a list of some."""
     if not are_paths(X):
         return X
     paths = [X] if isinstance(X, str | os.PathLike) else X

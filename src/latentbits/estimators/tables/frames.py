@@ -1,4 +1,4 @@
-"""Kinds of tables, told apart without importing a library that the user has not; frames in, frames out."""
+"""Kinds of tables, distinguished without importing a library that the user has not; frames in, frames out."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["is_dask", "is_sparse", "library_of", "like_input"]
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix of SciPy's."""
+    """Return whether X is a sparse matrix of SciPy's."""
     return bool(issparse(X))  # typed so that X stays Any: SciPy's own narrowing forgets shape and data
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask's."""
+    """Return whether X is a collection of Dask's."""
     return type(X).__module__.startswith("dask.")
 
 
@@ -27,7 +27,7 @@ def library_of(X: Any) -> str | None:
 
 
 def like_input(X: Any, values: np.ndarray) -> Any:
-    """`values` with the column names (and index) of X where X is a pandas or polars frame; else as they are."""
+    """Give `values` the column names (and index) of X where X is a pandas or polars frame."""
     library = library_of(X)
     if library == "pandas":
         import pandas as pd

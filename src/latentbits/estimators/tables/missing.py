@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.estimators.tables.refusals import MOST_CODES, at_column, holds_text, refuse_columns, refuse_dates
+from latentbits.estimators.tables.refusals import TABLE_MOST_MARKS, at_column, holds_text, refuse_columns, refuse_dates
 
 __all__ = ["with_nan"]
 
@@ -107,7 +107,7 @@ def _pandas_with_nan(X: Any) -> Any:
             if len(rows):
                 row = int(rows[0])
                 text[place] = (row, str(column.iloc[row]))
-                words |= set(map(str, column.dropna().unique()[: MOST_CODES + 1]))
+                words |= set(map(str, column.dropna().unique()[: TABLE_MOST_MARKS + 1]))
             changed[place] = numbers
     if text:
         raise holds_text(text, list(X.columns), words)

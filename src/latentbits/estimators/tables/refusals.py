@@ -18,7 +18,7 @@ from latentbits.estimators.tables.frames import is_sparse, library_of
 
 __all__ = [
     "DATE_TYPES",
-    "MOST_CODES",
+    "TABLE_MOST_MARKS",
     "at_column",
     "holds_infinity",
     "holds_text",
@@ -32,7 +32,7 @@ __all__ = [
 NAMED_COLUMNS = 6  # most columns that a message names
 DATES = ("date", "time", "duration", "period")  # the names of these types begin so in pandas and polars
 DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-MOST_CODES = 3  # a table with more whole numbers other than 0 and 1 is taken to hold counts, not marks for missing
+TABLE_MOST_MARKS = 3  # a table with more whole numbers beside 0 and 1 holds counts, not marks for missing
 YES = ("yes", "y", "true", "t", "present", "ja", "oui", "si", "on", "agree", "correct", "right", "positive")
 
 
@@ -58,7 +58,7 @@ def not_a_bit(
     if alone:
         called = [str(j if names is None else names[j]) for j in alone]
         quoted = listed([repr(one) for one in called], NAMED_COLUMNS)
-        options = " ".join(f"labels={name!r}" for name in called[:MOST_CODES])
+        options = " ".join(f"labels={name!r}" for name in called[:TABLE_MOST_MARKS])
         what = "this column says" if len(alone) == 1 else "these columns say"
         advice = (
             f"The other columns hold bits: if {what} what rows are (an id, a group, a weight), leave "
@@ -99,7 +99,7 @@ def _advice_for(value: float, values: np.ndarray) -> str:
     'if bits are 1 and 2, a model made with binarize=1.5 takes them.'
     """
     others = values[(values != 0) & (values != 1)]
-    if len(others) > MOST_CODES or np.any(others != np.round(others)):
+    if len(others) > TABLE_MOST_MARKS or np.any(others != np.round(others)):
         advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
         bytes_ = np.all((values == np.round(values)) & (values >= 0) & (values <= 255)) and values[-1] > 15
         return advice + (" Bits packed into bytes need numpy.unpackbits first." if bytes_ else "")

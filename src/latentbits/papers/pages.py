@@ -178,12 +178,11 @@ def is_reproduced(
     if most is not None and highest is not None and most >= highest:
         most = None
     around = 2 * (error or 0.0)
-    low = least is not None and value - around < least  # sticks out there
-    high = most is not None and value + around > most
-    if (low and value + around < least) or (high and value - around > most):
+    if not _lies(value + around, least, None) or not _lies(value - around, None, most):
         return "no"
-    told = not (low or least is None) or not (high or most is None)
-    return "yes" if told and _lies(value, least, most) else CANNOT
+    # an end of the range could refuse a number only if the error does not stick out of it
+    inside = (least is not None and value - around >= least) or (most is not None and value + around <= most)
+    return "yes" if inside and _lies(value, least, most) else CANNOT
 
 
 def verdict_of_parts(parts: Iterable[Mapping[str, Any]]) -> str:

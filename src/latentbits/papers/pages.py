@@ -178,7 +178,7 @@ def is_reproduced(
     if most is not None and highest is not None and most >= highest:
         most = None
     around = 2 * (error or 0.0)
-    if not _lies(value + around, least, None) or not _lies(value - around, None, most):
+    if (least is not None and value + around < least) or (most is not None and value - around > most):
         return "no"
     # an end of the range could refuse a number only if the error does not stick out of it
     inside = (least is not None and value - around >= least) or (most is not None and value + around <= most)

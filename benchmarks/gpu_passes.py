@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from latentbits import BernoulliMixture, BinarySparseCoding, LatentTrait
-from latentbits.core.programs import seconds_waited
+from latentbits.core.compilation import seconds_waited
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.monitor import Limits

@@ -66,7 +66,7 @@ def traits(q: int, number: int, n_starts: int) -> Shortfall:
     from latentbits.engines.memory import MemoryEngine
     from latentbits.engines.monitor import Limits
     from latentbits.engines.passes import map_rows, start_pass
-    from latentbits.models.latent_trait.kinds import ALL_BITS, Params
+    from latentbits.models.latent_trait.column_kinds import ALL_BITS, Params
     from latentbits.models.latent_trait.model import model
     from latentbits.models.latent_trait.use import finer
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from latentbits.league import kept, table
+from latentbits.league import kept_results, table
 from latentbits.papers import PAPERS, pages, summary
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +60,7 @@ NONE = "No full run is kept yet."
 def write(path: Path) -> None:
     """The page, in place of the one that is there."""
     papers = {name: summary.in_package(name) for name in PAPERS}
-    path.write_text(page(papers, kept.in_package(), BENCHMARKS), "utf-8")
+    path.write_text(page(papers, kept_results.in_package(), BENCHMARKS), "utf-8")
 
 
 def page(

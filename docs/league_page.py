@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from latentbits.league import kept, table
+from latentbits.league import kept_results, table
 from latentbits.league.entries import ENTRIES
 from latentbits.league.published import PUBLISHED
 from latentbits.league.run import value_in_words
@@ -50,7 +50,7 @@ the package."""
 
 def write(path: Path) -> None:
     """The page, in place of the one that is there."""
-    path.write_text(page(kept.in_package()), "utf-8")
+    path.write_text(page(kept_results.in_package()), "utf-8")
 
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:

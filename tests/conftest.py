@@ -92,10 +92,10 @@ def compile_fast(fast: bool, drop: bool = False) -> None:
     """Whether code is compiled fast from now on, where that is asked for; what was compiled otherwise is dropped."""
     fast = fast and os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") == "1"
     if drop or fast != jax.config.read("jax_disable_most_optimizations"):
-        from latentbits.core import programs
+        from latentbits.core import compilation
 
         jax.clear_caches()
-        programs.clear()
+        compilation.clear()
     jax.config.update("jax_disable_most_optimizations", fast)
 
 

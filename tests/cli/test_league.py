@@ -11,7 +11,7 @@ import pytest
 from tests.tables import classes
 
 from latentbits.core.errors import DownloadError
-from latentbits.league import kept, run
+from latentbits.league import kept_results, run
 from latentbits.league.table import Line
 from latentbits.papers.side_by_side import Ended
 
@@ -44,7 +44,7 @@ def result_of(name, **entries):
 
 @pytest.fixture(autouse=True)
 def kept_here(monkeypatch, tmp_path):
-    monkeypatch.setattr(kept, "kept_file", lambda: tmp_path / "kept.json")
+    monkeypatch.setattr(kept_results, "kept_file", lambda: tmp_path / "kept.json")
     return tmp_path / "kept.json"
 
 

@@ -22,7 +22,7 @@ from latentbits import LatentTrait, TraitMaps
 from latentbits.core.errors import PrecisionWarning
 from latentbits.estimators.families import families
 from latentbits.models.latent_trait import map_params
-from latentbits.models.latent_trait.kinds import Params as Items
+from latentbits.models.latent_trait.column_kinds import Params as Items
 
 ALIKE = 1e-4  # of a probability, beyond what the errors of the likelihoods allow
 SURE = 1e-7  # of a bit that is all but certain

@@ -13,10 +13,10 @@ import pytest
 from cases import CASES, each
 from on_workers import alone, budget, learn, on_dask, same_bits
 
-from latentbits.core import keys, programs, tree
+from latentbits.core import compilation, keys, tree
 from latentbits.core.batch import MISSING
+from latentbits.core.compilation import callable_tree
 from latentbits.core.model import Schedule, Transform
-from latentbits.core.programs import callable_tree
 from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.fit import seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -64,9 +64,9 @@ def keeping(clause, quick=None):
 def learned(case, found={}):  # noqa: B006
     """One fit a case, for all promises that only look at it, and the names of the programs that it made."""
     if case.name not in found:
-        before = len(programs.made())
+        before = len(compilation.made())
         result = learn(case, MemoryEngine(case.table), 15)
-        found[case.name] = result, [one.name for one in programs.made()[before:]]
+        found[case.name] = result, [one.name for one in compilation.made()[before:]]
     return found[case.name]
 
 
@@ -104,9 +104,9 @@ def test_one_compilation_per_shape(case):
     own = [s for s in stages(case) if isinstance(s, Schedule) and s.e_step is None]
     evaluations = sum(s.rows_per_update is not None and s.comparable for s in own)
     assert made.count(chunk_stats.name) <= len(stages(case)) + evaluations
-    before = len(programs.made())
+    before = len(compilation.made())
     learn(case, MemoryEngine(case.table), 6, seed=4, n_init=2 if case.model.stages[-1].comparable else 1)
-    assert not [one.name for one in programs.made()[before:]]
+    assert not [one.name for one in compilation.made()[before:]]
 
 
 def assert_monotone(result, slack):

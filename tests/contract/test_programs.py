@@ -14,7 +14,7 @@ from latentbits import (
     LatentTrait,
     NoisyOrNetwork,
 )
-from latentbits.core import programs
+from latentbits.core import compilation
 
 COLD = {"init_sparseness": 0.3, "temperature": 2.0}
 # class, size, settings to begin with, settings that are numbers, the most programs
@@ -47,12 +47,12 @@ def test_numbers_compile_nothing(name):
     table = (rng.random((150, 6)) < np.where(kind, 0.8, 0.2) * np.linspace(0.4, 1, 6)).astype(float)
     if cls is BinarySparseCoding:
         table += 0.1 * rng.normal(size=table.shape)
-    before = len(programs.made())
+    before = len(compilation.made())
     answer(cls, size, settings, table)
-    first = programs.made()[before:]
+    first = compilation.made()[before:]
     assert len(first) <= most, [one.name for one in first]
-    known = len(programs.made())
+    known = len(compilation.made())
     for other in (*EVERYWHERE, *numbers):
         answer(cls, size, settings | other, table)
-        new = [one.name for one in programs.made()[known:]]
+        new = [one.name for one in compilation.made()[known:]]
         assert not new, (other, new)

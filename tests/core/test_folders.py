@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from latentbits.core import folders, kept
+from latentbits.core import folders, program_cache
 from latentbits.core.errors import DownloadError
 from latentbits.data import fetch
 
@@ -22,7 +22,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch, tmp_path):
     monkeypatch.setattr(Path, "home", no_home)
     monkeypatch.delenv("LATENTBITS_CACHE", raising=False)
     assert folders.cache_folder() is None
-    assert kept._path("0" * 64) is None
+    assert program_cache._path("0" * 64) is None
     entry = {"files": {"X": ("https://example.org/x.npz", None)}, "folder": {"file": "x.npz"}}
     with pytest.raises(DownloadError, match="set LATENTBITS_CACHE to one, or LATENTBITS_DATA"):
         fetch._fetch("x", entry, "X")

@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
+from latentbits.core.compilation import Program
 from latentbits.core.errors import ForkedError
-from latentbits.core.programs import Program
 from latentbits.engines.threads import threads
 
 SECONDS = 30.0  # that the child may take to raise; it takes milliseconds

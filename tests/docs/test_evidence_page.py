@@ -7,7 +7,7 @@ import json
 import pytest
 from blocks import ROOT, script
 
-from latentbits.league import kept, table
+from latentbits.league import kept_results, table
 from latentbits.papers import PAPERS, summary
 
 
@@ -23,7 +23,7 @@ def test_it_has_what_is_kept(evidence_page, tmp_path):
         counted = summary.counts(summary.summarize(name, summary.in_package(name))["relations"])
         numbers = [counted[key] for key in ("claims", "reproduced", "not_reproduced", "cannot_be_told")]
         assert f"(papers/{name}.md) | {PAPERS[name].repeated} | {' | '.join(map(str, numbers))} |" in text
-    results = kept.in_package()
+    results = kept_results.in_package()
     assert table.counts(results.values()) in text
     assert all(f"| {name} " in text for name in results)
     kept_run = ROOT / "benchmarks" / "results.json"

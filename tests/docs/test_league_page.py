@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from blocks import script
 
-from latentbits.league import kept, table
+from latentbits.league import kept_results, table
 from latentbits.league.entries import ENTRIES
 from latentbits.league.published import PUBLISHED
 
@@ -31,7 +31,7 @@ def result():
 
 
 def test_without_kept_results_the_page_says_so(league_page, monkeypatch, tmp_path):
-    monkeypatch.setattr(kept, "kept_file", lambda: tmp_path / "none.json")
+    monkeypatch.setattr(kept_results, "kept_file", lambda: tmp_path / "none.json")
     league_page.write(tmp_path / "league.md")
     text = (tmp_path / "league.md").read_text()
     assert "No run is kept yet." in text
@@ -60,7 +60,7 @@ def test_it_tells_what_families_took_whatever_their_budgets_were(league_page):
 
 def test_what_the_package_keeps_can_be_shown(league_page):
     """Whatever run it is of."""
-    results = kept.in_package()
+    results = kept_results.in_package()
     text = league_page.page(results)
     for name in results:
         assert f"\n## {name}\n" in text

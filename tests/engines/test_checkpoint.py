@@ -31,7 +31,7 @@ from latentbits import (
     load,
 )
 from latentbits.core.errors import CheckpointError
-from latentbits.core.packing import digest, pack, unpack
+from latentbits.core.tree_serialization import digest, pack, unpack
 from latentbits.engines import checkpoint
 from latentbits.engines.checkpoint import Journal
 from latentbits.engines.memory import MemoryEngine

@@ -242,7 +242,7 @@ def given_as(kind, X, folder):
 def test_a_table_is_taken_to_the_workers(kind, tmp_path, monkeypatch):
     X = table().astype(np.uint8)
     expected = quietly(mixture().fit, X)
-    monkeypatch.setattr("latentbits.engines.spread.BLOCK_CELLS", 1000)
+    monkeypatch.setattr("latentbits.engines.dask_blocks.BLOCK_CELLS", 1000)
     passes = watched(monkeypatch)
     found = quietly(mixture().fit, given_as(kind, X, tmp_path), engine="dask")
     np.testing.assert_array_equal(found.means_, expected.means_)
@@ -295,7 +295,7 @@ def test_another_engine_is_refused(tmp_path):
 
 
 def test_no_workers_of_its_own_share_a_device(monkeypatch):
-    monkeypatch.setattr("latentbits.engines.spread.accelerated", lambda: True)
+    monkeypatch.setattr("latentbits.engines.dask_blocks.accelerated", lambda: True)
     with dask.config.set(scheduler=None), pytest.raises(ValueError, match="one worker for each device"):
         mixture().fit(table(), engine="dask")
 

@@ -15,9 +15,9 @@ from tests.tables import baskets
 
 from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, CombinationMachine
 from latentbits.core import keys, tree
+from latentbits.core.compilation import callable_tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Transform
-from latentbits.core.programs import callable_tree
 from latentbits.engines import checkpoint
 from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.fit import seed_key

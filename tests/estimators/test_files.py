@@ -17,7 +17,7 @@ import latentbits
 from latentbits import BernoulliMixture, BinarySparseCoding, CombinationMachine, LatentTrait, NoisyOrNetwork, load
 from latentbits.core.errors import LatentBitsError, ModelFileError
 from latentbits.core.model import Measure, Stop
-from latentbits.core.packing import digest
+from latentbits.core.tree_serialization import digest
 from latentbits.estimators import files
 from latentbits.estimators.families import families
 from latentbits.estimators.history import history_table

@@ -15,7 +15,7 @@ from tests.tables import answers
 from latentbits import ItemResponse, LatentTrait, load, load_dataset
 from latentbits.estimators import psychometrics
 from latentbits.models.latent_trait import equations
-from latentbits.models.latent_trait.kinds import Params
+from latentbits.models.latent_trait.column_kinds import Params
 
 
 def sigmoid(a):

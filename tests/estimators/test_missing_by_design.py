@@ -19,7 +19,7 @@ from latentbits.engines.memory import MemoryEngine, distinct
 from latentbits.estimators.latent_trait import nodes
 from latentbits.models.latent_trait import map_params, mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.kinds import Params
+from latentbits.models.latent_trait.column_kinds import Params
 
 ITEMS, PRIOR = 52, 3.0  # items are as many as make few nodes do, if all are answered
 PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "calibration_missing.py"

@@ -17,10 +17,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import LatentTrait, load
 from latentbits.core.errors import DataError, ModelFileError
-from latentbits.core.packing import digest
+from latentbits.core.tree_serialization import digest
 from latentbits.estimators import files
 from latentbits.estimators.tables import column_types as mixed
-from latentbits.models.latent_trait.kinds import ALL_BITS
+from latentbits.models.latent_trait.column_kinds import ALL_BITS
 
 TYPES = ["binary", "continuous", "categorical", "continuous", "binary", "categorical"]
 NAMES = ["member", "year", "colour", "size", "paid", "grade"]

@@ -9,7 +9,7 @@ from networks import network
 from sklearn.base import clone
 
 from latentbits import NoisyOrNetwork
-from latentbits.core import programs
+from latentbits.core import compilation
 from latentbits.data import toys
 from latentbits.estimators.explanations import explanation_of
 from latentbits.models.noisy_or import model as networks
@@ -233,12 +233,12 @@ def test_where_states_are_too_many_the_likelihood_knows_its_error(fitted, lines,
     exact = fitted.log_likelihood(rows)
     monkeypatch.setattr(tuning, "EXACT_LIKELIHOOD_MOST_PAIRS", 0)
     networks.model.cache_clear()
-    programs.clear()
+    compilation.clear()
     try:
         value, error = fitted.log_likelihood(rows, return_error=True)
     finally:
         networks.model.cache_clear()
-        programs.clear()
+        compilation.clear()
     assert 0 < error < 5
     assert abs(value - exact) < 5 * error
 

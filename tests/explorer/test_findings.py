@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from contents import small_content
 
+from latentbits.explorer.column_dependence import Together
 from latentbits.explorer.content import Guesses, Labels, Meaning, ModelRow
 from latentbits.explorer.findings import findings, headline
-from latentbits.explorer.together import Together
 from latentbits.reports.summaries.records import Gallery, Layer
 
 CONTENT = small_content()

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from latentbits.estimators.families import family
 from latentbits.explorer import loadings
 from latentbits.explorer.loadings import information_of, loading_errors
-from latentbits.explorer.looks import map_of
+from latentbits.explorer.map_content import map_of
 
 
 def orthogonal(weights):

@@ -100,7 +100,7 @@ def forge(path: Path, change: Any) -> None:
     from safetensors.numpy import load_file
     from safetensors.numpy import save as to_bytes
 
-    from latentbits.core.packing import digest
+    from latentbits.core.tree_serialization import digest
 
     raw = path.read_bytes()
     size = int.from_bytes(raw[:8], "little")

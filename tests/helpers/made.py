@@ -17,7 +17,7 @@ from latentbits.engines.fit import FitResult
 from latentbits.engines.monitor import Record
 from latentbits.models.binary_sparse_coding.posterior import Params as Causes
 from latentbits.models.combination_machine.machine import Params as Machine
-from latentbits.models.latent_trait.kinds import Params as Items
+from latentbits.models.latent_trait.column_kinds import Params as Items
 
 __all__ = ["BARS", "MADE", "made", "rows_for", "set_to"]
 

@@ -7,7 +7,7 @@ from scipy.special import expit
 from tests.models.steps import unchecked
 
 from latentbits.core.batch import MISSING
-from latentbits.models.latent_trait.kinds import Params
+from latentbits.models.latent_trait.column_kinds import Params
 
 
 def simulate(n=240, d=6, q=1, seed=0, missing=0.0, scale=1.3):

@@ -14,7 +14,7 @@ from latentbits import BernoulliProduct
 from latentbits.choosing.climb import Axis, next_places
 from latentbits.core.errors import DownloadError, OutOfTimeError
 from latentbits.estimators.families import families
-from latentbits.league import kept, run, sets, table
+from latentbits.league import kept_results, run, sets, table
 from latentbits.league.entries import ENTRIES, by_its_record, entry
 from latentbits.league.published import PUBLISHED, best_verified
 from latentbits.reports.render import cells
@@ -413,11 +413,11 @@ def test_what_it_was_made_on():
 
 
 def test_results_are_kept_by_set(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "kept_file", lambda: tmp_path / "results.json")
-    assert kept.in_package() == {}
-    kept.keep({"dna": result_of()})
-    kept.keep({"nltcs": result_of("nltcs")})
+    monkeypatch.setattr(kept_results, "kept_file", lambda: tmp_path / "results.json")
+    assert kept_results.in_package() == {}
+    kept_results.keep({"dna": result_of()})
+    kept_results.keep({"nltcs": result_of("nltcs")})
     changed = result_of() | {"budget": 5.0}
-    kept.keep({"dna": changed})
-    assert kept.in_package() == {"nltcs": result_of("nltcs"), "dna": changed}
-    assert list(kept.in_package()) == ["nltcs", "dna"]  # in the order of the sets
+    kept_results.keep({"dna": changed})
+    assert kept_results.in_package() == {"nltcs": result_of("nltcs"), "dna": changed}
+    assert list(kept_results.in_package()) == ["nltcs", "dna"]  # in the order of the sets

@@ -23,9 +23,9 @@ from latentbits.choosing.climb import (
 )
 from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows, weights_of
 from latentbits.choosing.real_tables import units_of, varied
+from latentbits.core.compilation import seconds_waited
 from latentbits.core.errors import OutOfTimeError
 from latentbits.core.limits import within
-from latentbits.core.programs import seconds_waited
 from latentbits.estimators.families import family, name_of, size_of
 from latentbits.estimators.family_record import Family, Rows
 

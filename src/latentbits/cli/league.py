@@ -93,16 +93,16 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 def _summarize(
     names: list[str], asked: tuple[str, ...], folder: Path | None, keep: bool, as_csv: bool, as_json: bool
 ) -> None:
-    from latentbits.league import kept
+    from latentbits.league import kept_results
 
-    there = kept.in_package() if folder is None else kept.in_folder(folder)
+    there = kept_results.in_package() if folder is None else kept_results.in_folder(folder)
     found = {name: there[name] for name in names if name in there}
     if folder is not None and not found:
         raise ValueError(f"--out must hold results of `latentbits league`, found none in {folder}")
     if keep:
         if folder is None:
             raise click.UsageError("--summary --keep needs --out FOLDER, to take from.")
-        kept.keep(found)
+        kept_results.keep(found)
         say(f"kept {', '.join(found)}")
     _show(found, as_csv, as_json)
     if asked or not found:
@@ -123,19 +123,19 @@ def _run(
     as_json: bool,
 ) -> None:
     from latentbits.core.atomic import check_writable
-    from latentbits.league import kept
+    from latentbits.league import kept_results
     from latentbits.league.run import league as run_league
 
     out.mkdir(parents=True, exist_ok=True)
     check_writable(out / "results.json")
     if keep:
-        check_writable(kept.kept_file())
+        check_writable(kept_results.kept_file())
     ended = run_league(
         names, families, out, budget=budget, seed=seed, jobs=jobs, say=lambda name, text: say(f"{name}: {text}")
     )
     found = {name: ended.results[name] for name in names if name in ended.results}
     if keep and found:
-        kept.keep(found)
+        kept_results.keep(found)
         say(f"kept {', '.join(found)}")
     _show(found, as_csv, as_json)
     for error in ended.failed.values():

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from latentbits.core.packed import pairs, solve
+from latentbits.core.packed_symmetric import pairs, solve
 
 __all__ = ["ROUNDING", "Anderson", "advance", "left", "promise", "start"]
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int32, Key, Num, UInt8, UInt32
 
-from latentbits.core.products import over_rows
+from latentbits.core.deterministic_sums import over_rows
 
 __all__ = ["MISSING", "Batch", "Packed", "SparseBatch", "SparseRows", "make_batch", "row_keys"]
 

@@ -1,4 +1,4 @@
-"""One small Gaussian per row: its mean, its scale, its moments.  Precisions are packed, see `core/packed.py`."""
+"""One small Gaussian per row: its mean, its scale, its moments.  Precisions are packed: `core/packed_symmetric.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from latentbits.core.packed import inverse_factor, pairs, products
+from latentbits.core.packed_symmetric import inverse_factor, pairs, products
 
 __all__ = ["Gaussian", "from_precision", "moments"]
 

@@ -63,7 +63,7 @@ def check_time() -> None:
 
 def _working() -> float:
     """Read a clock that stands still while programs are compiled."""
-    from latentbits.core.programs import seconds_waited  # with JAX, which readers of tables do without
+    from latentbits.core.compilation import seconds_waited  # with JAX, which readers of tables do without
 
     return time.perf_counter() - seconds_waited()
 

@@ -20,7 +20,7 @@ from scipy.stats import chi, norm, qmc
 
 from latentbits.core.batch import row_keys
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.packed import cholesky, log_abs_det, pairs, products
+from latentbits.core.packed_symmetric import cholesky, log_abs_det, pairs, products
 
 __all__ = [
     "FINER_NETS",

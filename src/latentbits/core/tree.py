@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from latentbits.core.products import sum_over_rows
+from latentbits.core.deterministic_sums import sum_over_rows
 
 __all__ = [
     "add",

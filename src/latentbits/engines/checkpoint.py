@@ -32,7 +32,7 @@ from safetensors.numpy import save as to_bytes
 from latentbits.core import interrupts
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import CheckpointError, DataError, OutOfTimeError
-from latentbits.core.packing import digest, pack, unpack
+from latentbits.core.tree_serialization import digest, pack, unpack
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine

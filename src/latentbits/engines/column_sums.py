@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from latentbits.core.batch import MISSING, Packed
-from latentbits.core.programs import Program
+from latentbits.core.compilation import Program
 from latentbits.engines.chunks import is_complete
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 Rows are cut into runs of whole canonical chunks by their global numbers, near the borders of the user's own blocks.  A
 pass is one task for each run, which is given the functions and the parameters of the pass, and gives back branches of
-the fixed tree in which every engine sums (`engines/sums.py`); so a fit has the bits of one in memory, however many
+the fixed tree in which every engine sums (`engines/tree_sum.py`); so a fit has the bits of one in memory, however many
 workers there are, and whichever of them dies.  What a task needs is in the graph: the parameters are a task of their
 own once a pass, and runs are made from the user's collection, so that Dask can make again what a worker took with it.
 (Data that is scattered would be lost with its worker.)  Runs are kept in the workers of a `distributed` client where

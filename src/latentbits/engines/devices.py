@@ -1,7 +1,7 @@
 """Several devices of one host: the chunks of a pass are dealt out to them in turn.
 
 Which device computes a chunk follows from its number, so that what is kept of its rows stays where they are.  What
-comes back is added in the order of the chunks (`engines/sums.py`), whichever device computed it: a fit has the bits
+comes back is added in the order of the chunks (`engines/tree_sum.py`), whichever device computed it: a fit has the bits
 that one device of the same kind would have found.  Models never know.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from latentbits.core.programs import setting
+from latentbits.core.compilation import setting
 from latentbits.engines.chunks import Layout
 
 __all__ = ["Copies", "device_of", "devices", "on"]

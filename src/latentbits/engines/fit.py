@@ -14,14 +14,14 @@ import numpy as np
 from jaxtyping import Array, Key, PyTree
 
 from latentbits.core import interrupts, keys, tree
+from latentbits.core.compilation import callable_tree
 from latentbits.core.model import Model, Stop
-from latentbits.core.programs import callable_tree
 from latentbits.engines import checkpoint
 from latentbits.engines.held_out import mean_log_likelihood
+from latentbits.engines.memory_backoff import Room
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
 from latentbits.engines.restarts import Restarts, check_place
-from latentbits.engines.room import Room
 from latentbits.engines.stage import Run, begin
 from latentbits.engines.summary import shapes_only, summarise
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentbits.core.compilation import seconds_waited
 from latentbits.core.errors import DataError, FitError
 from latentbits.core.model import Measure, Stop
-from latentbits.core.programs import seconds_waited
 from latentbits.engines.progress import Line, bar_for, heard_by, passes_left, time_left
 
 __all__ = ["Limits", "Monitor", "Record", "Remaining", "counted"]

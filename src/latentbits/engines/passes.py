@@ -14,13 +14,13 @@ from jaxtyping import Array, Key, PyTree, UInt32
 
 from latentbits.core import interrupts, keys, limits, tree
 from latentbits.core.batch import make_batch
+from latentbits.core.compilation import Program, callable_tree
 from latentbits.core.model import Model, Progress
-from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.chunks import Chunk, Layout
 from latentbits.engines.devices import Copies, device_of, on
-from latentbits.engines.in_flight import InFlight
-from latentbits.engines.room import Room
-from latentbits.engines.sums import Branch, TreeSum
+from latentbits.engines.memory_backoff import Room
+from latentbits.engines.parallel_chunks import InFlight
+from latentbits.engines.tree_sum import Branch, TreeSum
 
 __all__ = [
     "E_STEP",
@@ -138,7 +138,7 @@ def chunk_stats(
     dtype: np.dtype,
     parts: int = 1,
 ) -> tuple[PyTree, PyTree]:
-    """Compute the statistics of a chunk; those of several are added up as `engines/sums.py` would."""
+    """Compute the statistics of a chunk; those of several are added up as `engines/tree_sum.py` would."""
 
     def of_part(raw: Array, first_row: Array, n_rows: Array, row_state: PyTree) -> tuple[PyTree, PyTree]:
         batch = make_batch(raw, first_row, n_rows, given.key_for(E_STEP), complete, dtype)
@@ -233,8 +233,8 @@ def sum_blocks(
     """Sum the statistics of one pass; yields the total of every update block, one where there are none.
 
     Totals are float64 and on the host, but for a block of a single chunk, whose statistics come as they are.  Chunks
-    are computed side by side, on all devices or in other processes, and added in a fixed tree (`engines/sums.py`): the
-    sum does not depend on how many there are at a time, or where.
+    are computed side by side, on all devices or in other processes, and added in a fixed tree (`engines/tree_sum.py`):
+    the sum does not depend on how many there are at a time, or where.
 
     Parameters
     ----------

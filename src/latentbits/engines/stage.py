@@ -14,15 +14,15 @@ from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from latentbits.core import keys, tree
+from latentbits.core.compilation import Program, callable_tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop, Summary
-from latentbits.core.programs import Program, callable_tree
-from latentbits.engines.drawing import drawn_rows
 from latentbits.engines.held_out import Course
+from latentbits.engines.memory_backoff import Room
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
-from latentbits.engines.room import Room
 from latentbits.engines.sparse import layout_of
+from latentbits.engines.weighted_draws import drawn_rows
 
 __all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
 

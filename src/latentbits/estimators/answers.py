@@ -12,9 +12,9 @@ from jaxtyping import PyTree
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from latentbits.core.compilation import callable_tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Model
-from latentbits.core.programs import callable_tree
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.fit import seed_key

@@ -10,10 +10,10 @@ from os import PathLike
 
 from sklearn.utils.validation import check_is_fitted
 
+from latentbits.estimators.estimator_repr import as_html, as_text, found_by, keep_nested_lines
 from latentbits.estimators.files import save
 from latentbits.estimators.fitting import Fitting
 from latentbits.estimators.scoring import Scoring
-from latentbits.estimators.showing import as_html, as_text, found_by, keep_nested_lines
 
 __all__ = ["LatentModel"]
 

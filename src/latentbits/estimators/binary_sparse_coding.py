@@ -24,12 +24,12 @@ from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.engines.summary import column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.precision import DOUBLE, SINGLE, WARNING_NATS_PER_ROW
-from latentbits.estimators.showing import named_weights
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.learning import Means, Plan, Rows, best_start, finish
+from latentbits.models.binary_sparse_coding.map_states import log_evidence, most_probable
 from latentbits.models.binary_sparse_coding.posterior import Params
-from latentbits.models.binary_sparse_coding.probable import log_evidence, most_probable
 from latentbits.models.binary_sparse_coding.recipes import RECIPES, recipe_of
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
 from latentbits.models.binary_sparse_coding.tuning import LEAST_NOISE_SHARE

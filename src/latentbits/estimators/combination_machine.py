@@ -25,8 +25,8 @@ from latentbits.engines.stream import moved
 from latentbits.engines.summary import column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.precision import NEGLIGIBLE_NATS_PER_ROW, SINGLE
-from latentbits.estimators.showing import named_weights
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import REFIT
 from latentbits.models.combination_machine.largest import largest_moments

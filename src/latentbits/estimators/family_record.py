@@ -91,7 +91,7 @@ class Family:
     rows
         Kinds of rows that it takes.
     summarized_by
-        The module that reports what a fitted model has found: `summarize` gives the printed part, `show` that of the page.
+        The module of the family's summary: `summarize` gives the printed part, `show` that of the page.
     sizes
         Which to try in a search; None for a model without a size.
     cost

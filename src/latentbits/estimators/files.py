@@ -24,7 +24,7 @@ from safetensors.numpy import save as to_bytes
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError, did_you_mean_file
 from latentbits.core.model import Measure, Stop
-from latentbits.core.packing import digest
+from latentbits.core.tree_serialization import digest
 from latentbits.core.version import __version__
 from latentbits.estimators.families import families
 from latentbits.estimators.family_record import Family

@@ -13,16 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from latentbits.core import interrupts
+from latentbits.core.compilation import seconds_waited
 from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import Measure, Model, Stop
-from latentbits.core.programs import seconds_waited
 from latentbits.core.version import __version__
 from latentbits.engines.checkpoint import Journal, fingerprint, going_on, keeping, of_fit
+from latentbits.engines.dask_blocks import spread, workers
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.held_out import split
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
-from latentbits.engines.spread import spread, workers
 from latentbits.estimators.callbacks import WithCallbacks, with_callbacks
 from latentbits.estimators.files import check, check_numbers, plain
 from latentbits.estimators.history import comparable_end, history_table

@@ -13,7 +13,7 @@ from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
-from latentbits.estimators.showing import short
+from latentbits.estimators.estimator_repr import short
 from latentbits.models.latent_tree import model as latent_tree
 from latentbits.models.latent_tree.dimension import dimension
 from latentbits.models.latent_tree.structure import is_order

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from latentbits.core import tree
+from latentbits.core.compilation import callable_tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import LogLikelihood
-from latentbits.core.programs import callable_tree
 from latentbits.engines.chunks import Chunk, Layout
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.passes import E_STEP, Pass, chunk_rows, rows_of_run

@@ -17,7 +17,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.class_reports import WithClassReports
 from latentbits.estimators.class_tests import WithClassTests
 from latentbits.estimators.criteria import Criteria, look
-from latentbits.estimators.showing import named_weights
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import tuning
 from latentbits.models.mixture.smoothing import Smoothed

@@ -26,8 +26,8 @@ from latentbits.engines.summary import summarise
 from latentbits.estimators.answers import means_of
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.explanations import Explanation, explanation_of
-from latentbits.estimators.showing import named_weights
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import sampling, tuning
 from latentbits.models.noisy_or.network import Params

@@ -10,9 +10,9 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import PyTree
 
+from latentbits.core.compilation import callable_tree
 from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model
-from latentbits.core.programs import callable_tree
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentbits.explorer.together import Together
+from latentbits.explorer.column_dependence import Together
 from latentbits.reports.record import Report
 from latentbits.reports.summaries.records import Gallery, Morph, Spectra
 

@@ -23,7 +23,8 @@ from latentbits.core.errors import OutOfTimeError
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.families import families, family, name_of
-from latentbits.explorer import looks
+from latentbits.explorer import map_content
+from latentbits.explorer.column_dependence import go_together
 from latentbits.explorer.content import Content, Course, Guesses, Map, Maps, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings, is_sure
 from latentbits.explorer.fit_reports import fit_reports
@@ -37,7 +38,6 @@ from latentbits.explorer.page import write_page
 from latentbits.explorer.several_maps import Gain, check_maps, gain_of, like, maps_asked, maps_of
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
-from latentbits.explorer.together import go_together
 from latentbits.reports.summaries.records import Gallery, Shown
 
 __all__ = ["Explored", "explore"]
@@ -205,8 +205,8 @@ def explore(
         mapped = _fit_map(given, None if budget is None else budget / (2 if n_maps == 1 else 4), random_state)
         tell("placing the rows on it")
         # a line of one pixel says little
-        n_lines = looks.N_LINES if shown.image_shape is None else 0
-        where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
+        n_lines = map_content.N_LINES if shown.image_shape is None else 0
+        where = map_content.map_of("2 latent traits", mapped, shown.values, n_lines)
         several, maps = None, None
         if n_maps > 1:
             until = None if budget is None else began + (1 - MODELS_TIME_SHARE) * budget
@@ -408,7 +408,7 @@ def _other_galleries(
 
 def _course(name: str, found: Search, learned: Refitted) -> Course:
     """Give the course in the units of the table; with missing numbers it is off by the same for all."""
-    course = looks.course_of(name, learned.model, learned.n_rows)
+    course = map_content.course_of(name, learned.model, learned.n_rows)
     return course if found.units is None else replace(course, values=course.values + np.log2(found.units[1]).sum())
 
 

@@ -9,9 +9,9 @@ from sklearn.neighbors import NearestNeighbors
 
 from latentbits.choosing.real_tables import median
 from latentbits.estimators.families import family
+from latentbits.explorer.column_dependence import Together
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
 from latentbits.explorer.meanings import PLACE_DECIMALS, felt, in_words, names_for
-from latentbits.explorer.together import Together
 from latentbits.reports.numbers import percent, with_error
 from latentbits.reports.summaries.records import Gallery, Tree
 from latentbits.reports.trees import edges_of, touching

@@ -10,7 +10,7 @@ import numpy as np
 from latentbits.choosing.compare import fit_copy, score_rows, weights_of
 from latentbits.estimators.families import family
 from latentbits.explorer.content import Maps
-from latentbits.explorer.looks import lines_of, short_covariances
+from latentbits.explorer.map_content import lines_of, short_covariances
 from latentbits.reports.comparison import ranked
 from latentbits.reports.numbers import with_error
 

@@ -18,7 +18,7 @@ import numpy as np
 from latentbits.core import interrupts
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double
-from latentbits.engines.in_flight import InFlight
+from latentbits.engines.parallel_chunks import InFlight
 from latentbits.models.mixture import bootstrap as many
 from latentbits.reports.record import Report, Table
 

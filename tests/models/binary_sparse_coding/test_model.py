@@ -17,9 +17,9 @@ from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.summary import summarise
 from latentbits.models.binary_sparse_coding.equations import Theta
+from latentbits.models.binary_sparse_coding.initialisation import Starts, evaluation, side_by_side
 from latentbits.models.binary_sparse_coding.model import Params, model
 from latentbits.models.binary_sparse_coding.recipes import OURS
-from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
 
 PLAIN = OURS._replace(temperature=1.0, cut=(20, 40))
 START = PLAIN._replace(init_scale=2.0, init_sparseness=5.0, parameter_noise=0.05)

@@ -17,8 +17,8 @@ from latentbits.core.batch import make_batch
 from latentbits.core.model import Progress
 from latentbits.models.binary_sparse_coding import equations, posterior, selection
 from latentbits.models.binary_sparse_coding.equations import Theta
+from latentbits.models.binary_sparse_coding.map_states import probable_states
 from latentbits.models.binary_sparse_coding.model import Params, model
-from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.recipes import OURS
 
 N, D, BEST = 70, 8, 4

@@ -19,7 +19,7 @@ from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.models.latent_trait import equations, map_params, mixture_of_maps
-from latentbits.models.latent_trait.kinds import Columns
+from latentbits.models.latent_trait.column_kinds import Columns
 
 N_COLUMNS, MAPS = 5, 3
 EVERY = np.array(list(product([0, 1], repeat=N_COLUMNS)), np.uint8)

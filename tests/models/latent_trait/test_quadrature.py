@@ -11,10 +11,10 @@ from traits import parameters, simulate
 
 from latentbits.core import nodes
 from latentbits.core.batch import MISSING
-from latentbits.core.packed import unpack
+from latentbits.core.packed_symmetric import unpack
 from latentbits.core.tree import double, to_numpy
-from latentbits.models.latent_trait import bits, kinds, quadrature
-from latentbits.models.latent_trait.kinds import ALL_BITS
+from latentbits.models.latent_trait import bits, column_kinds, quadrature
+from latentbits.models.latent_trait.column_kinds import ALL_BITS
 
 
 def test_statistics_are_the_gradient_of_the_log_likelihood():
@@ -27,7 +27,7 @@ def test_statistics_are_the_gradient_of_the_log_likelihood():
     @jax.jit
     def both(params):
         batch = batch_of(table, weights)
-        rows = kinds.rows_of(ALL_BITS, params, batch)
+        rows = column_kinds.rows_of(ALL_BITS, params, batch)
         at = quadrature.placed(ALL_BITS, params, rows, quadrature.start(ALL_BITS, params, rows))
         integral = quadrature.integrate(ALL_BITS, params, rows, at, rule)
         stats = quadrature.stats_of(ALL_BITS, params, rows, integral, batch.weight)
@@ -79,11 +79,11 @@ def test_in_many_dimensions_a_fixed_net_never_loses():
     @jax.jit
     def step(params, at):
         batch = batch_of(table)
-        rows = kinds.rows_of(ALL_BITS, params, batch)
+        rows = column_kinds.rows_of(ALL_BITS, params, batch)
         integral = quadrature.integrate(ALL_BITS, params, rows, nodes.for_net(at, batch.rows), rule)
         stats = quadrature.stats_of(ALL_BITS, params, rows, integral, batch.weight)
         exact = bits.point_curvature(batch.observed, integral.probabilities[0], integral.share, integral.points)
-        ahead = kinds.maximise(ALL_BITS, params, stats, 0.1, False, jnp.inf)
+        ahead = column_kinds.maximise(ALL_BITS, params, stats, 0.1, False, jnp.inf)
         slope = stats.bits.gradient.at[:, :q].add(-0.1 * params.weights)
         value = integral.log_likelihood.sum() - 0.05 * jnp.sum(params.weights**2)
         return ahead, value, jnp.abs(slope).max(), unpack(stats.bits.curvature, q + 1), unpack(exact, q + 1)

@@ -11,8 +11,8 @@ from scipy.special import log_expit, log_softmax
 from latentbits.core.batch import Batch
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import seed_key
-from latentbits.models.latent_trait import kinds
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params
+from latentbits.models.latent_trait import column_kinds
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns, Params
 from latentbits.models.latent_trait.model import model
 
 N, D = 8, 6
@@ -103,7 +103,7 @@ def test_a_map_tells_what_a_dense_grid_does(columns, q, scale):
         batch = Batch(*(jnp.asarray(part) for part in numbers), seed_key(0))
         ask = jax.jit(lambda p, batch: (one.log_likelihood(p, None, batch), one.complete(p, None, batch)))
         found, filled = jax.tree.map(np.asarray, ask(params, batch))
-        guess = np.asarray(kinds.best_guess(columns, jnp.asarray(expected)))
+        guess = np.asarray(column_kinds.best_guess(columns, jnp.asarray(expected)))
     np.testing.assert_allclose(found.value, value, atol=1e-4)
     np.testing.assert_allclose(found.mean, mean, atol=1e-4)
     np.testing.assert_allclose(filled, guess, atol=1e-4)

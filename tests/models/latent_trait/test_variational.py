@@ -11,8 +11,8 @@ from traits import by_row, parameters, simulate
 
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double, to_numpy
-from latentbits.models.latent_trait import equations, kinds, variational
-from latentbits.models.latent_trait.kinds import ALL_BITS
+from latentbits.models.latent_trait import column_kinds, equations, variational
+from latentbits.models.latent_trait.column_kinds import ALL_BITS
 
 TABLE, W, B = simulate(30, 5, 2, missing=0.2)
 WEIGHTS = np.random.default_rng(1).integers(0, 3, 30)
@@ -21,7 +21,7 @@ WEIGHTS = np.random.default_rng(1).integers(0, 3, 30)
 @jax.jit
 def improved(params, to_the_end):
     """Improve the bound of rows by two rounds, after three or all that it takes; and take an M-step."""
-    rows = kinds.rows_of(ALL_BITS, params, batch_of(TABLE))
+    rows = column_kinds.rows_of(ALL_BITS, params, batch_of(TABLE))
     start = jax.lax.cond(
         to_the_end,
         lambda: variational.converge(ALL_BITS, params, rows, most=500, tolerance=1e-12),
@@ -29,7 +29,7 @@ def improved(params, to_the_end):
     )
     posterior, bound, contact = variational.improve(ALL_BITS, params, rows, start, n_rounds=2)
     stats = variational.stats_of(ALL_BITS, params, rows, posterior, bound, contact, jnp.asarray(WEIGHTS, float))
-    after = kinds.maximise(ALL_BITS, params, stats, 0.0, False, jnp.inf)
+    after = column_kinds.maximise(ALL_BITS, params, stats, 0.0, False, jnp.inf)
     return start.mean, start.covariance, posterior.mean, posterior.covariance, bound, stats, after
 
 

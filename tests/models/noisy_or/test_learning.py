@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import equations, learning, probable, sampling, tuning
+from latentbits.models.noisy_or import equations, learning, map_states, sampling, tuning
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or.network import Params
 
@@ -159,7 +159,7 @@ def test_the_most_probable_states_are_found():
     hidden = equations.all_hidden(network)
     with double():
         on, off, _ = rows_last(x)
-        states, value = jax.jit(probable.probable_states)(
+        states, value = jax.jit(map_states.probable_states)(
             twin.as_params(network), on, off, jax.random.split(jax.random.key(0), 24)
         )
     for row, found, log_p in zip(x, np.asarray(states), value, strict=True):

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 from latentbits.estimators import psychometrics
 from latentbits.estimators.clipped_gaussian.morph import Morph, along, one_row
 from latentbits.estimators.criteria import Criteria, WithCriteria
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.psychometrics import Rotation
-from latentbits.estimators.showing import named_weights
-from latentbits.models.clipped_gaussian import cells
+from latentbits.models.clipped_gaussian import hyperplane_cells
 from latentbits.models.clipped_gaussian.likelihood import is_sampled
 from latentbits.models.clipped_gaussian.tuning import MOST_KEPT_COLUMNS
 from latentbits.models.clipped_gaussian.use import draws_of
@@ -208,8 +208,8 @@ class Answers(WithCriteria):
         """
         self._fitted()
         weights = self.params_.weights
-        distinct = cells.n_distinct_planes(weights, self.params_.phi)
-        return cells.n_cells(distinct, int(np.sum(np.any(weights != 0, 0))), bool(self.bias))
+        distinct = hyperplane_cells.n_distinct_planes(weights, self.params_.phi)
+        return hyperplane_cells.n_cells(distinct, int(np.sum(np.any(weights != 0, 0))), bool(self.bias))
 
     def rotate(self, method: str = "varimax") -> Rotation:
         """Return the components in rotated coordinates; the fitted model stays as it is.

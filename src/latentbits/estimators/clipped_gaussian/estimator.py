@@ -25,7 +25,7 @@ from latentbits.estimators.clipped_gaussian import misfit
 from latentbits.estimators.clipped_gaussian.answers import Answers
 from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.precision import DOUBLE
-from latentbits.models.clipped_gaussian import em, learning, model, tetrachoric, wide
+from latentbits.models.clipped_gaussian import em, learning, many_columns, model, tetrachoric
 from latentbits.models.clipped_gaussian.learning import Recipe
 from latentbits.models.clipped_gaussian.params import Params
 from latentbits.models.clipped_gaussian.tuning import MOST_KEPT_COLUMNS
@@ -315,7 +315,7 @@ class ClippedGaussian(Answers):
                 return self._model()
             stages = learning.whole_stages(recipe, rows, engine.weights)
         else:
-            check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", fewer)
+            check_memory(many_columns.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", fewer)
             stages = learning.wide_stages(recipe, rows, engine.weights)
         climb = em.stages(recipe.n_components, recipe.bias, accelerate=True) if self._climbs else ()
         return self._model()._replace(stages=(*stages, *climb))

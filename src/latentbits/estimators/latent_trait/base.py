@@ -29,8 +29,8 @@ from latentbits.estimators.latent_trait import nodes
 from latentbits.estimators.latent_trait.likelihoods import ENOUGH_NATS, refined
 from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import RUNAWAY_SLOPE, canonical_axes
-from latentbits.models.latent_trait import grid, kinds, tuning, use
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
+from latentbits.models.latent_trait import column_kinds, grid, tuning, use
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns
 from latentbits.reports.items import listed
 
 __all__ = ["LinearTrait", "in_canonical_axes", "n_free", "quoted"]
@@ -72,7 +72,7 @@ class LinearTrait(WithCriteria):
         """Return the kinds of the columns."""
         return ALL_BITS
 
-    def _each_map(self, params: Any) -> list[kinds.Params]:
+    def _each_map(self, params: Any) -> list[column_kinds.Params]:
         """List the parameters map by map."""
         return [params]
 
@@ -296,7 +296,7 @@ class LinearTrait(WithCriteria):
         return self._map_rows(self._fitted().log_likelihood, X).mean if self._scored else super().transform(X)
 
 
-def in_canonical_axes(params: kinds.Params) -> kinds.Params:
+def in_canonical_axes(params: column_kinds.Params) -> column_kinds.Params:
     """Turn the model so that its components are orthogonal, the longest first."""
     return eqx.tree_at(lambda p: p.weights, params, params.weights @ canonical_axes(np.asarray(params.weights)))
 

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import MOST_COUNTED_COLUMNS
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.latent_trait.base import LinearTrait, n_free
-from latentbits.estimators.showing import named_weights
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.tables.weights import weighted
-from latentbits.models.latent_trait import kinds
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
+from latentbits.models.latent_trait import column_kinds
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns
 
 __all__ = ["TraitOfColumns"]
 
@@ -88,7 +88,7 @@ class TraitOfColumns(LinearTrait):
 
     # ---------------------------------------------------------------- what was learned
 
-    def _outputs_of(self, params: kinds.Params) -> tuple[np.ndarray, ...]:
+    def _outputs_of(self, params: column_kinds.Params) -> tuple[np.ndarray, ...]:
         """Return components and intercepts of a map by outputs, and noise variances where kinds of columns differ."""
         if self._encoding is None:
             return np.asarray(params.weights).T, np.asarray(params.bias)

@@ -20,8 +20,8 @@ from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.psychometrics import canonical_axes
-from latentbits.estimators.showing import named_weights
 from latentbits.models.latent_trait import curved, tuning
 
 __all__ = ["CurvedTrait"]

@@ -27,9 +27,9 @@ from latentbits.estimators.latent_trait.item_plan import names_of_free
 from latentbits.estimators.latent_trait.people import beside
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.psychometrics import RUNAWAY_SLOPE, StandardErrors
-from latentbits.models.latent_trait import information, item_learning, items, kinds, quadrature, tuning
+from latentbits.models.latent_trait import column_kinds, information, item_learning, items, quadrature, tuning
+from latentbits.models.latent_trait.column_kinds import ALL_BITS
 from latentbits.models.latent_trait.item_params import Params, can_shift, free_of, recentred, with_free
-from latentbits.models.latent_trait.kinds import ALL_BITS
 from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
 
@@ -205,7 +205,7 @@ def _errors_of_all(self: ItemResponse, X: Any, sample_weight: Any, sandwich: boo
 def steady_covariance(
     model: Model,
     engine: Engine,
-    params: kinds.Params,
+    params: column_kinds.Params,
     steep: np.ndarray,
     n_nodes: int,
     tied: bool,

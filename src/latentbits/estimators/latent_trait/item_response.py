@@ -19,6 +19,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithCriteria, look
+from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.latent_trait import item_dif, item_errors, item_reports, item_scores, item_use, people
 from latentbits.estimators.latent_trait.base import LinearTrait, in_canonical_axes, n_free
 from latentbits.estimators.latent_trait.item_params import asymptotes, at_bound, condensed, spread_of, upright
@@ -27,8 +28,7 @@ from latentbits.estimators.latent_trait.people import Labels, Population
 from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.psychometrics import Rotation
-from latentbits.estimators.showing import named_weights
-from latentbits.models.latent_trait import item_rows, items, kinds
+from latentbits.models.latent_trait import column_kinds, item_rows, items
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.item_params import Params, recentred
 from latentbits.models.latent_trait.tuning import ITEM_FEWEST_NODES, ITEM_MOST_NODES
@@ -285,7 +285,7 @@ class ItemResponse(LinearTrait):
         return items.model(max(self._n_newton, n))
 
     def _params_type(self) -> type:
-        return Params if self._by_newton else kinds.Params
+        return Params if self._by_newton else column_kinds.Params
 
     @property
     def _of_bits(self) -> bool:

@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.model import Model
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.latent_trait.columns import TraitOfColumns
-from latentbits.models.latent_trait import kinds, variational
+from latentbits.models.latent_trait import column_kinds, variational
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.kinds import Columns
+from latentbits.models.latent_trait.column_kinds import Columns
 
 __all__ = ["LatentTrait", "Variational"]
 
@@ -139,7 +139,7 @@ class LatentTrait(TraitOfColumns):
         "validation_fraction": [Interval(Real, 0, 1, closed="left"), None],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
-    _params_class: ClassVar[type] = kinds.Params
+    _params_class: ClassVar[type] = column_kinds.Params
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
 
     def __init__(
@@ -209,7 +209,7 @@ class LatentTrait(TraitOfColumns):
 @cache
 def _variational_rows(columns: Columns) -> Callable[..., Any]:
     def rows_of(params: Any, shared: Any, batch: Any) -> tuple[jax.Array, ...]:
-        rows = kinds.rows_of(columns, params, batch)
+        rows = column_kinds.rows_of(columns, params, batch)
         posterior, bound, _ = variational.improve(columns, params, rows, variational.converge(columns, params, rows))
         return posterior.mean, posterior.covariance, bound
 

@@ -19,7 +19,7 @@ from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.fit import seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine, map_rows, start_pass
-from latentbits.models.latent_trait.kinds import Columns, Params
+from latentbits.models.latent_trait.column_kinds import Columns, Params
 from latentbits.models.latent_trait.use import finer
 
 __all__ = ["ENOUGH_NATS", "refined"]

@@ -13,7 +13,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import Seen
 from latentbits.estimators.psychometrics import RUNAWAY_SLOPE
 from latentbits.models.latent_trait import quadrature, tuning
-from latentbits.models.latent_trait.kinds import Columns, Params
+from latentbits.models.latent_trait.column_kinds import Columns, Params
 
 __all__ = ["MOST_CHECKED_CELLS", "affordable", "first", "needed"]
 

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.model import Model
 from latentbits.core.nodes import MOST_GRID
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.estimator_repr import named_weights, short
 from latentbits.estimators.latent_trait.columns import TraitOfColumns
 from latentbits.estimators.psychometrics import canonical_axes
-from latentbits.estimators.showing import named_weights, short
-from latentbits.models.latent_trait import grid, kinds, map_params, maps_use, mixture_of_maps
+from latentbits.models.latent_trait import column_kinds, grid, map_params, maps_use, mixture_of_maps
 
 __all__ = ["TraitMaps"]
 
@@ -135,7 +135,7 @@ class TraitMaps(TraitOfColumns):
     def _with_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
         return maps_use.with_grids(model, grids)
 
-    def _each_map(self, params: Any) -> list[kinds.Params]:
+    def _each_map(self, params: Any) -> list[column_kinds.Params]:
         return [map_params.one_map(params, number) for number in range(int(self.n_maps))]
 
     @property

@@ -24,7 +24,7 @@ from latentbits.estimators.tables.encoding import encode_bits
 from latentbits.estimators.tables.frames import library_of
 from latentbits.estimators.tables.opening import in_memory
 from latentbits.estimators.tables.refusals import at_column
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns, Params
 
 __all__ = ["KINDS", "Encoding", "open_table"]
 

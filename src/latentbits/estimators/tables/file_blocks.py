@@ -10,7 +10,7 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 from latentbits.data.row_files import RowFiles, are_paths, open_files
-from latentbits.engines.spread import borders
+from latentbits.engines.dask_blocks import borders
 
 __all__ = ["file_blocks"]
 

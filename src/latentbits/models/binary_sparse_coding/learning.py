@@ -16,12 +16,12 @@ from jaxtyping import Array, Key, PyTree
 
 from latentbits.core.errors import FitError
 from latentbits.core.model import Model, Stop
+from latentbits.models.binary_sparse_coding.exact_em import at_rest
+from latentbits.models.binary_sparse_coding.initialisation import Starts, evaluation, side_by_side
 from latentbits.models.binary_sparse_coding.model import model
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.recipes import Recipe
-from latentbits.models.binary_sparse_coding.settling import at_rest
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
-from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
 from latentbits.models.binary_sparse_coding.tuning import MANY_STARTS_CELLS, STARTS_AT_ONCE, STARTS_AT_ONCE_CELLS
 
 if TYPE_CHECKING:

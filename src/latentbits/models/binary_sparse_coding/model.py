@@ -36,13 +36,13 @@ from latentbits.core.model import (
     Summary,
 )
 from latentbits.core.tree import rounding
+from latentbits.models.binary_sparse_coding.exact_em import settle
+from latentbits.models.binary_sparse_coding.map_states import probable_states
 from latentbits.models.binary_sparse_coding.maximisation import maximum, noise_about
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
-from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.recipes import OURS, Recipe
-from latentbits.models.binary_sparse_coding.renewal import draw_rows, first_drawn, renewed
+from latentbits.models.binary_sparse_coding.reseed_units import draw_rows, first_drawn, renewed
 from latentbits.models.binary_sparse_coding.selection import look_ahead, share_within
-from latentbits.models.binary_sparse_coding.settling import settle
 from latentbits.models.binary_sparse_coding.statistics import Stats
 from latentbits.models.binary_sparse_coding.statistics import e_step as statistics
 from latentbits.models.binary_sparse_coding.tuning import (

@@ -23,7 +23,7 @@ from latentbits.models.binary_sparse_coding.posterior import (
     expectations,
     pair_numbers,
 )
-from latentbits.models.binary_sparse_coding.renewal import residuals
+from latentbits.models.binary_sparse_coding.reseed_units import residuals
 from latentbits.models.binary_sparse_coding.selection import histogram, scores
 from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS
 

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.stats import qmc
 
-from latentbits.core.packed import products, unpack
+from latentbits.core.packed_symmetric import products, unpack
 from latentbits.core.special import log1mexp
-from latentbits.models.clipped_gaussian.cells import Planes, planes, violated
+from latentbits.models.clipped_gaussian.hyperplane_cells import Planes, planes, violated
 
 __all__ = ["Integral", "curvature", "gibbs", "integrate", "log_interval", "truncated_normal"]
 

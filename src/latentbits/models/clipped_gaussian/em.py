@@ -41,11 +41,11 @@ from jaxtyping import Array, Float
 from latentbits.core import anderson, nodes
 from latentbits.core.anderson import Anderson
 from latentbits.core.batch import Batch
+from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.gaussians import moments
 from latentbits.core.model import Iterate, Measure, Model, Progress, Stage
 from latentbits.core.nodes import Rule
-from latentbits.core.packed import inverse_factor, pairs, products, unpack
-from latentbits.core.products import over_rows, sum_over_rows
+from latentbits.core.packed_symmetric import inverse_factor, pairs, products, unpack
 from latentbits.core.special import half_line
 from latentbits.core.tree import sum_rows
 from latentbits.models.clipped_gaussian import expectation as ep

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.nodes import log_det
-from latentbits.core.packed import pairs, products
+from latentbits.core.packed_symmetric import pairs, products
 from latentbits.core.special import half_line
 from latentbits.models.clipped_gaussian.tuning import EP_STEP_SHARE, SOFTENING_SWEEPS
 

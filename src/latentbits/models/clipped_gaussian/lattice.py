@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from latentbits.core.packed import cholesky, pairs
+from latentbits.core.packed_symmetric import cholesky, pairs
 from latentbits.core.special import half_line
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.expectation import Factors

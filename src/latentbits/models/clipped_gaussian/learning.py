@@ -22,7 +22,7 @@ from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft, no_limit
 from latentbits.core.model import Measure, OnePass, Progress, Stage, Transform
 from latentbits.core.pair_counts import Stats, count
-from latentbits.models.clipped_gaussian import bivariate, tetrachoric, wide
+from latentbits.models.clipped_gaussian import bivariate, many_columns, tetrachoric
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.params import Params
 from latentbits.models.clipped_gaussian.spectrum import (
@@ -268,14 +268,14 @@ def wide_stages(
 
     def learn(key: Key[Array, ""], params: Params, state: None, left: TimeLeft) -> Params:
         d = params.phi.shape[0]
-        found = wide.correlate(wide.pack(rows(), d, weighing), recipe.bias, recipe.correction, left)
+        found = many_columns.correlate(many_columns.pack(rows(), d, weighing), recipe.bias, recipe.correction, left)
         if found.n_undetermined:
             warnings.warn(undetermined_words(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
         n_components = int(recipe.n_components)
         latent, binary = found.spectra(n_components, left)
         if recipe.takes_factors(d, n_components):
             least = LEAST_UNIQUENESS
-            weights = wide.factor_weights(found, latent, n_components, least, left)
+            weights = many_columns.factor_weights(found, latent, n_components, least, left)
         else:
             weights, least = latent.weights(n_components), LEAST_COMPONENT_UNIQUENESS
         # from weights to the model, without matrices of pairs

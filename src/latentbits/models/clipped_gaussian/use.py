@@ -20,8 +20,8 @@ from jaxtyping import Array, Float, Int, Key
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood
 from latentbits.core.nodes import MANY_COLUMNS
-from latentbits.core.packed import products, unpack
-from latentbits.models.clipped_gaussian import cell_probability, cells, lattice, likelihood
+from latentbits.core.packed_symmetric import products, unpack
+from latentbits.models.clipped_gaussian import cell_probability, hyperplane_cells, lattice, likelihood
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.expectation import Factors
@@ -186,7 +186,7 @@ def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"])
 def _within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
     """Compute the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
     signs = signs_of(batch)
-    y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
+    y, violated = hyperplane_cells.find(params.weights, params.phi, signs, batch.key, n_slides)
     at = ep.approximate(shared, _after(y, signs)).posterior
     found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
     # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points,
@@ -205,7 +205,7 @@ def _log_likelihood_of_cells(params: Params, shared: Factors, batch: Batch) -> L
 
 def _log_likelihood_of_cells_by_ep(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
     signs = signs_of(batch)
-    y, violated = cells.find(params.weights, params.phi, signs, batch.key, 0)
+    y, violated = hyperplane_cells.find(params.weights, params.phi, signs, batch.key, 0)
     value, possible = ep.approximate(shared, _after(y, signs)).log_likelihood, violated == 0
     error = jnp.where(possible, jnp.nan, 0.0)
     return LogLikelihood(jnp.where(possible, value, -jnp.inf), error, jnp.zeros((), signs.dtype))
@@ -214,7 +214,7 @@ def _log_likelihood_of_cells_by_ep(params: Params, shared: Factors, batch: Batch
 def _infer_in_cells(params: Params, shared: Factors, batch: Batch) -> Posterior:
     integral, y, violated = _within(params, shared, batch, CELL_SLIDES)
     possible = (violated == 0)[:, None]
-    at = cells.nearest(params.weights, params.phi, _after(integral.mean, signs_of(batch)), y)
+    at = hyperplane_cells.nearest(params.weights, params.phi, _after(integral.mean, signs_of(batch)), y)
     return Posterior(
         jnp.where(possible, integral.mean, y),
         jnp.where(possible[..., None], integral.covariance, jnp.nan),
@@ -245,7 +245,7 @@ def draws_of(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
         if noise == "unique":
             start = ep.approximate(shared, signs).posterior.mean
             return gibbs(shared, signs, start, batch.keys, n_samples, n_between, n_forget)
-        y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
+        y, violated = hyperplane_cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
         model, keys = (params.weights, params.phi, signs), batch.keys
         y = cell_probability.gibbs(*model, y, keys, n_forget)[0]
         later = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, n_samples)

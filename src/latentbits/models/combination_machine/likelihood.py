@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Progress
 from latentbits.core.tree import sum_rows
-from latentbits.models.combination_machine import holes
+from latentbits.models.combination_machine import missing_inputs
 from latentbits.models.combination_machine.bordered import Bordered, bordered
 from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import Params, Units, machine_of, softplus, some
@@ -118,7 +118,7 @@ def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, 
             raise ValueError(NO_HOLES)
         else:
             x, learned = inputs_of(units, batch), counted[:, 0]
-            log_weight, clamped = holes.moments(units, params, batch.keys, x, batch.observed, learned)
+            log_weight, clamped = missing_inputs.moments(units, params, batch.keys, x, batch.observed, learned)
             others = summed(units, batch, counted)
             sums = jnp.concatenate([bordered(clamped, others[0, -1]), others[1:]])
         log_weights = jax.vmap(sum_rows, in_axes=(1, None))(counted, log_weight)

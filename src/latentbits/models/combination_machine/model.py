@@ -25,7 +25,7 @@ from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import rounding, rows_in, to_numpy
-from latentbits.models.combination_machine import ascent, batches, draws, holes, pursuit, stochastic
+from latentbits.models.combination_machine import ascent, batches, draws, missing_inputs, pursuit, stochastic
 from latentbits.models.combination_machine.annealing import annealed_draws, annealed_log_partition
 from latentbits.models.combination_machine.bordered import bordered
 from latentbits.models.combination_machine.likelihood import NO_HOLES, Learned, Shared, e_step, objective
@@ -228,8 +228,8 @@ class _Uses(NamedTuple):
 def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
     units = UNITS[kind]
 
-    def conditional(params: Params, batch: Batch) -> holes.Conditional:
-        return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)
+    def conditional(params: Params, batch: Batch) -> missing_inputs.Conditional:
+        return missing_inputs.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch | SparseBatch) -> LogLikelihood:
         if batch.observed is None:
@@ -240,7 +240,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
             raise ValueError(NO_HOLES)
         else:
             x = inputs_of(units, batch)
-            log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
+            log_sum, error = missing_inputs.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
         return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
 
     def lost(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Float[Array, " rows"]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from latentbits.core.batch import Batch, SparseBatch
-from latentbits.core.products import over_rows
+from latentbits.core.deterministic_sums import over_rows
 from latentbits.models.combination_machine.machine import Machine, Units
 
 __all__ = ["Bound", "fields", "held_below", "held_out_weight", "inputs_of", "is_held_out", "summed", "takes_ones"]

@@ -14,9 +14,9 @@ from latentbits.core import anderson, nodes
 from latentbits.core.adam import Number
 from latentbits.core.anderson import Anderson
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.packed import inverse_factor, pairs, unpack
+from latentbits.core.packed_symmetric import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import tuning
-from latentbits.models.latent_trait.kinds import Stats
+from latentbits.models.latent_trait.column_kinds import Stats
 from latentbits.models.latent_trait.structure import Structure
 
 __all__ = [

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.packed import pairs, products, solve, unpack
-from latentbits.core.products import over_rows
+from latentbits.core.packed_symmetric import pairs, products, solve, unpack
 from latentbits.models.latent_trait import tuning
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_curvature", "point_stats",

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from latentbits.core.packed import pairs, unpack
-from latentbits.core.products import over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import over_rows, sum_over_rows
+from latentbits.core.packed_symmetric import pairs, unpack
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
 

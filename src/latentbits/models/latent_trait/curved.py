@@ -37,13 +37,13 @@ from scipy.stats import qmc
 
 from latentbits.core.adam import Adam, Number, direction, falling
 from latentbits.core.batch import Batch
+from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.model import LogLikelihood, Model, Progress, Schedule, Summary
-from latentbits.core.packed import pairs, products, unpack
-from latentbits.core.products import over_rows, sum_over_rows
+from latentbits.core.packed_symmetric import pairs, products, unpack
 from latentbits.core.tree import cast, sum_rows
-from latentbits.models.latent_trait import beginning, tuning
-from latentbits.models.latent_trait.kinds import ALL_BITS
+from latentbits.models.latent_trait import initialisation, tuning
+from latentbits.models.latent_trait.column_kinds import ALL_BITS
 from latentbits.models.latent_trait.use import Posterior
 
 __all__ = ["Params", "Scored", "Shared", "Stats", "Structure", "decoded",
@@ -202,7 +202,7 @@ def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params
     q, widths = structure.q, structure.widths
     # the straight part, and units whose sums have unit variance
     straight_key, *each = jax.random.split(key, 2 + 2 * len(widths))
-    straight = beginning.init_params(q, ALL_BITS, False, straight_key, summary)
+    straight = initialisation.init_params(q, ALL_BITS, False, straight_key, summary)
     sizes = (q, *widths, len(summary.mean))
     layers = [jax.random.normal(one, (a, b)) * np.sqrt(2 / a) for one, (a, b) in zip(each, pairwise(sizes))]
     layers[-1] = layers[-1] * tuning.FIRST_BENDS_SHARE

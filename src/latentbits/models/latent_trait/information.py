@@ -27,9 +27,9 @@ from jaxtyping import Array, Float
 
 from latentbits.core import nodes
 from latentbits.core.batch import Batch
-from latentbits.core.packed import unpack
-from latentbits.models.latent_trait import bits, kinds, quadrature
-from latentbits.models.latent_trait.kinds import ALL_BITS, Params
+from latentbits.core.packed_symmetric import unpack
+from latentbits.models.latent_trait import bits, column_kinds, quadrature
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Params
 
 __all__ = ["Stats", "covariance", "e_step", "row_floats"]
 
@@ -49,7 +49,7 @@ def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
     """Make the pass that sums the information, by as many nodes as learning takes, in place of a model's E-step."""
 
     def summed(params: Params, shared: Any, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        rows = kinds.rows_of(ALL_BITS, params, batch)
+        rows = column_kinds.rows_of(ALL_BITS, params, batch)
         n, d = batch.values.shape
         on_grid = q <= nodes.MOST_GRID
         at = quadrature.accurately_placed(ALL_BITS, params, rows, far=on_grid and n_nodes > nodes.MOST_GAUSS)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from latentbits.core.batch import Batch
-from latentbits.core.products import over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import tuning
 from latentbits.models.latent_trait.item_params import Params, places_of

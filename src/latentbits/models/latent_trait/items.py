@@ -36,11 +36,11 @@ from latentbits.core import newton
 from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, Model, Progress, Summary
 from latentbits.core.newton import Newton
-from latentbits.models.latent_trait import beginning, tuning
+from latentbits.models.latent_trait import initialisation, tuning
+from latentbits.models.latent_trait.column_kinds import ALL_BITS
 from latentbits.models.latent_trait.item_learning import Stats, e_step
 from latentbits.models.latent_trait.item_params import Params, free_of, with_free
 from latentbits.models.latent_trait.item_rows import curves, integrate, rows_of, terms_at, unresolved
-from latentbits.models.latent_trait.kinds import ALL_BITS
 from latentbits.models.latent_trait.structure import Count
 from latentbits.models.latent_trait.use import Posterior, Scored
 
@@ -90,7 +90,7 @@ def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
         summary.sample_observed[:, :d],
     )
     # the principal axis of the bits
-    first = beginning.init_params(1, ALL_BITS, False, key, bits)
+    first = initialisation.init_params(1, ALL_BITS, False, key, bits)
     # anchors decide which end of the axis is up
     anchors = template.item_places[0, :, 0] >= len(template.prior_mean)
     sign = jnp.where(jnp.sum(jnp.where(anchors, template.items[0, :, 0], 1.0) * first.weights[:, 0]) < 0, -1.0, 1.0)

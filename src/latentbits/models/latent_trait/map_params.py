@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
-from latentbits.models.latent_trait import kinds
-from latentbits.models.latent_trait.kinds import Columns, Rows
+from latentbits.models.latent_trait import column_kinds
+from latentbits.models.latent_trait.column_kinds import Columns, Rows
 
 __all__ = ["Params", "each_map", "one_map", "responsibilities", "rows_of", "turned", "unchecked"]
 
@@ -29,10 +29,10 @@ class Params(eqx.Module):
     scale: Float[Array, " reals"]
 
 
-def one_map(params: Any, number: Any) -> kinds.Params:
+def one_map(params: Any, number: Any) -> column_kinds.Params:
     """Take the parameters of one map."""
     own = (params.weights[number], params.bias[number], params.log_variance[number])
-    return unchecked(kinds.Params, *own, params.centre, params.scale)
+    return unchecked(column_kinds.Params, *own, params.centre, params.scale)
 
 
 def unchecked(record: type, *values: Any) -> Any:
@@ -51,13 +51,13 @@ def each_map(function: Callable[..., Any], params: Params, *more: Any) -> Any:
 
     def one(given: tuple[Any, ...]) -> Any:
         weights, bias, log_variance, *rest = given
-        return function(kinds.Params(weights, bias, log_variance, params.centre, params.scale), *rest)
+        return function(column_kinds.Params(weights, bias, log_variance, params.centre, params.scale), *rest)
 
     return jax.lax.map(one, (params.weights, params.bias, params.log_variance, *more))
 
 
 def rows_of(columns: Columns, params: Params, batch: Batch) -> Rows:
-    return kinds.rows_of(columns, one_map(params, 0), batch)
+    return column_kinds.rows_of(columns, one_map(params, 0), batch)
 
 
 def turned(posteriors: Any) -> Any:

@@ -12,8 +12,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model
-from latentbits.models.latent_trait import grid, kinds, quadrature, steep
-from latentbits.models.latent_trait.kinds import ALL_BITS
+from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep
+from latentbits.models.latent_trait.column_kinds import ALL_BITS
 from latentbits.models.latent_trait.map_params import (
     Params,
     each_map,
@@ -68,7 +68,7 @@ def infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Po
     columns, rows = structure.columns, rows_of(structure.columns, params, batch)
     of_maps = _answers(structure, params, batch)
 
-    def peak(one: kinds.Params, mean: Float[Array, "rows latents"]) -> tuple[Array, Array]:
+    def peak(one: column_kinds.Params, mean: Float[Array, "rows latents"]) -> tuple[Array, Array]:
         found = quadrature.mode(columns, one, rows, mean)
         return found.mean, found.covariance
 
@@ -87,7 +87,7 @@ def decode(structure: Structure, params: Params, latents: Float[Array, "rows num
     """Compute means of the columns at places of maps; the first entry of `latents` is the number of the map."""
 
     def one(given: Float[Array, " numbered"]) -> Float[Array, " outputs"]:
-        return kinds.expected(structure.columns, one_map(params, given[0].astype(int)), given[1:])
+        return column_kinds.expected(structure.columns, one_map(params, given[0].astype(int)), given[1:])
 
     return jax.vmap(one)(latents)
 
@@ -95,7 +95,7 @@ def decode(structure: Structure, params: Params, latents: Float[Array, "rows num
 def complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
     of_maps = _answers(structure, params, batch, filled=True)
     share, _ = responsibilities(params.log_share, of_maps.log_likelihood)
-    return kinds.best_guess(structure.columns, jnp.einsum("mn,mno->no", share, of_maps.expected))
+    return column_kinds.best_guess(structure.columns, jnp.einsum("mn,mno->no", share, of_maps.expected))
 
 
 def with_grids(record: Model, grids: tuple[grid.Grid, ...]) -> Model:
@@ -142,6 +142,8 @@ def sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, "
     def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
         which, latent, rest = jax.random.split(key, 3)
         own = one_map(params, jax.random.categorical(which, params.log_share))
-        return kinds.draw(structure.columns, own, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest)
+        return column_kinds.draw(
+            structure.columns, own, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest
+        )
 
     return jax.vmap(one)(keys)

@@ -27,11 +27,11 @@ from jaxtyping import Array, Bool, Float
 from latentbits.core import nodes
 from latentbits.core.adam import Number
 from latentbits.core.batch import Batch
+from latentbits.core.deterministic_sums import sum_over_rows
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, Measure, Model, Progress, Stage, Transform
-from latentbits.core.products import sum_over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import beginning, kinds, maps_use, quadrature, tuning, variational
+from latentbits.models.latent_trait import column_kinds, initialisation, maps_use, quadrature, tuning, variational
 from latentbits.models.latent_trait.acceleration import (
     Move,
     State,
@@ -44,7 +44,7 @@ from latentbits.models.latent_trait.acceleration import (
     slope_along,
     with_left,
 )
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns
 from latentbits.models.latent_trait.map_params import (
     Params,
     each_map,
@@ -53,7 +53,7 @@ from latentbits.models.latent_trait.map_params import (
     turned,
     unchecked,
 )
-from latentbits.models.latent_trait.maps_beginning import init_params
+from latentbits.models.latent_trait.maps_initialisation import init_params
 from latentbits.models.latent_trait.model import objective
 from latentbits.models.latent_trait.structure import (
     Count,
@@ -77,7 +77,7 @@ class Stats(eqx.Module):
     n_rows: Float[Array, ""]
     objective: Float[Array, "2"]  # see sum_rows
     members: Float[Array, " maps"]
-    of_maps: kinds.Stats  # each of its arrays with a map in front
+    of_maps: column_kinds.Stats  # each of its arrays with a map in front
 
 
 def _no_moves(structure: Structure, n_maps: int) -> Move:
@@ -114,7 +114,7 @@ def _start_quadrature(structure: Structure, params: Params, shared: Move, batch:
 
 
 def _summed(
-    batch: Batch, share: Float[Array, "maps rows"], value: Float[Array, " rows"], of_maps: kinds.Stats
+    batch: Batch, share: Float[Array, "maps rows"], value: Float[Array, " rows"], of_maps: column_kinds.Stats
 ) -> Stats:
     members = sum_over_rows((share * batch.weight).T)
     return Stats(batch.weight.sum(), sum_rows(batch.weight, value), members, of_maps)
@@ -126,10 +126,10 @@ def _e_step_variational(
     columns = structure.columns
     rows = rows_of(columns, params, batch)
 
-    def improved(one: kinds.Params, move: Move, state: Gaussian) -> Any:
+    def improved(one: column_kinds.Params, move: Move, state: Gaussian) -> Any:
         return variational.improve(columns, one, rows, state.moved(move.matrix, move.shift), rounds.n)
 
-    def stats(one: kinds.Params, found: Any, weight: Float[Array, " rows"]) -> kinds.Stats:
+    def stats(one: column_kinds.Params, found: Any, weight: Float[Array, " rows"]) -> column_kinds.Stats:
         posterior, bound, contact = found
         return variational.stats_of(columns, one, rows, posterior, bound, contact, weight)
 
@@ -147,11 +147,11 @@ def _e_step_quadrature(
     rows = rows_of(columns, params, batch)
     rule = quadrature.learning_rule(structure.q, nodes_by(structure, n_nodes, batch.values.shape[1]))
 
-    def integrated(one: kinds.Params, move: Move, state: Gaussian) -> Any:
+    def integrated(one: column_kinds.Params, move: Move, state: Gaussian) -> Any:
         at = quadrature.placed(columns, one, rows, state.moved(move.matrix, move.shift))
         return at.scale, quadrature.integrate(columns, one, rows, at, rule)
 
-    def stats(one: kinds.Params, integral: quadrature.Integral, weight: Float[Array, " rows"]) -> Any:
+    def stats(one: column_kinds.Params, integral: quadrature.Integral, weight: Float[Array, " rows"]) -> Any:
         return quadrature.stats_of(columns, one, rows, integral, weight), quadrature.mean_of(integral)
 
     # all maps first: what a row weighs in one depends on the others
@@ -172,7 +172,7 @@ def _update(
 ) -> tuple[State, Params]:
     columns = structure.columns
     penalty = 0.0 if precision is None else precision
-    maximise = lambda one, part: kinds.maximise(columns, one, part, penalty, False, state.longest)  # noqa: E731
+    maximise = lambda one, part: column_kinds.maximise(columns, one, part, penalty, False, state.longest)  # noqa: E731
     share = jnp.maximum(stats.members / stats.members.sum(), tuning.LEAST_SHARE_OF_ROWS)
     plain = _joined(jnp.log(share / share.sum()), each_map(maximise, params, stats.of_maps), params)
     if not structure.accelerate:
@@ -187,11 +187,11 @@ def _update(
     return with_left(state, slope_along(stats.of_maps.bits.gradient, penalty, params, ahead) + by_shares), ahead
 
 
-def _joined(log_share: Float[Array, " maps"], of_maps: kinds.Params, params: Params) -> Params:
+def _joined(log_share: Float[Array, " maps"], of_maps: column_kinds.Params, params: Params) -> Params:
     return Params(log_share, of_maps.weights, of_maps.bias, of_maps.log_variance, params.centre, params.scale)
 
 
-def _never_empty(of_maps: kinds.Stats) -> kinds.Stats:
+def _never_empty(of_maps: column_kinds.Stats) -> column_kinds.Stats:
     """Keep means over the rows of a map numbers, also of a map that no row is on."""
     return eqx.tree_at(lambda s: s.n_rows, of_maps, jnp.maximum(of_maps.n_rows, tuning.LEAST_SHARE_OF_ROWS))
 
@@ -207,10 +207,10 @@ def _accelerated(
     n_rows: Float[Array, ""],
 ) -> tuple[State, Params]:
     """Expand every map, then extrapolate all; shares and variances stay such as the M-step allows."""
-    of_maps = each_map(lambda one, move: kinds.transformed(one, move.inverse, move.shift), plain, moves)
+    of_maps = each_map(lambda one, move: column_kinds.transformed(one, move.inverse, move.shift), plain, moves)
     bold = _joined(plain.log_share, of_maps, params)
     state, ahead = accelerated(state, params, value, plain, bold, moves, none, state.noise * n_rows)
-    allowed = jax.vmap(lambda noise: kinds.allowed_noise(columns, noise))(ahead.log_variance)
+    allowed = jax.vmap(lambda noise: column_kinds.allowed_noise(columns, noise))(ahead.log_variance)
     log_share = jnp.maximum(jax.nn.log_softmax(ahead.log_share), np.log(tuning.LEAST_SHARE_OF_ROWS))
     shares_and_noise = jax.nn.log_softmax(log_share), allowed
     return state, eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, shares_and_noise)
@@ -301,7 +301,7 @@ def _stages(
         same = {"start_rows": with_settings(_start_quadrature, structure), "row_floats": floats}
         return (
             Iterate("variational EM of starts", tol=tuning.NEAR_NATS_PER_ROW, **by_bound, **same),
-            Transform("waking idle columns", beginning.awake),
+            Transform("waking idle columns", initialisation.awake),
             Iterate("quadrature EM", **by_nodes),
         )
     if method == "variational":

@@ -24,7 +24,7 @@ from latentbits.core.adam import Number
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, Measure, Model, Progress, Stage, Summary, Transform
-from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, tuning, use, variational
+from latentbits.models.latent_trait import column_kinds, initialisation, quadrature, sampling, tuning, use, variational
 from latentbits.models.latent_trait.acceleration import (
     Move,
     State,
@@ -37,7 +37,7 @@ from latentbits.models.latent_trait.acceleration import (
     slope_along,
     with_left,
 )
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Stats
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns, Params, Stats
 from latentbits.models.latent_trait.structure import (
     Count,
     Structure,
@@ -59,7 +59,7 @@ BY_FEW = "quadrature EM by few points"
 
 
 def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params:
-    return beginning.init_params(structure.q, structure.columns, structure.tied, key, summary)
+    return initialisation.init_params(structure.q, structure.columns, structure.tied, key, summary)
 
 
 def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params) -> State:
@@ -78,19 +78,19 @@ def _prepare_sampling(
 
 def _start_variational(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
     columns = structure.columns
-    return back(shared, variational.converge(columns, params, kinds.rows_of(columns, params, batch)))
+    return back(shared, variational.converge(columns, params, column_kinds.rows_of(columns, params, batch)))
 
 
 def _start_quadrature(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
     columns = structure.columns
-    return back(shared, quadrature.start(columns, params, kinds.rows_of(columns, params, batch)))
+    return back(shared, quadrature.start(columns, params, column_kinds.rows_of(columns, params, batch)))
 
 
 def _e_step_variational(
     structure: Structure, rounds: Count, params: Params, shared: Move, batch: Batch, row_state: Gaussian
 ) -> tuple[Stats, Gaussian]:
     columns = structure.columns
-    rows = kinds.rows_of(columns, params, batch)
+    rows = column_kinds.rows_of(columns, params, batch)
     posterior = row_state.moved(shared.matrix, shared.shift)
     posterior, bound, contact = variational.improve(columns, params, rows, posterior, rounds.n)
     return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
@@ -100,7 +100,7 @@ def _e_step_quadrature(
     structure: Structure, n_nodes: Count | None, params: Params, shared: Move, batch: Batch, row_state: Gaussian
 ) -> tuple[Stats, Gaussian]:
     columns = structure.columns
-    rows = kinds.rows_of(columns, params, batch)
+    rows = column_kinds.rows_of(columns, params, batch)
     rule = quadrature.learning_rule(structure.q, nodes_by(structure, n_nodes, batch.values.shape[1]))
     at = quadrature.placed(columns, params, rows, row_state.moved(shared.matrix, shared.shift))
     spread = at if structure.on_grid else nodes.for_net(at, batch.rows)
@@ -126,7 +126,7 @@ def _update(
 ) -> tuple[State, Params]:
     columns, q = structure.columns, structure.q
     penalty = 0.0 if precision is None else precision
-    plain = kinds.maximise(columns, params, stats, penalty, structure.tied, state.longest)
+    plain = column_kinds.maximise(columns, params, stats, penalty, structure.tied, state.longest)
     if not structure.accelerate:
         return state, plain
     move = expansion(stats) if precision is None else no_move(q)
@@ -141,9 +141,9 @@ def _accelerated(
     columns: Columns, state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move, slack: Any
 ) -> tuple[State, Params]:
     """Expand, then extrapolate; variances stay such as the M-step allows, which an extrapolated one would not."""
-    bold = kinds.transformed(plain, move.inverse, move.shift)
+    bold = column_kinds.transformed(plain, move.inverse, move.shift)
     state, ahead = accelerated(state, params, value, plain, bold, move, no_move(params.weights.shape[1]), slack)
-    return state, eqx.tree_at(lambda p: p.log_variance, ahead, kinds.allowed_noise(columns, ahead.log_variance))
+    return state, eqx.tree_at(lambda p: p.log_variance, ahead, column_kinds.allowed_noise(columns, ahead.log_variance))
 
 
 def _update_sampling(
@@ -309,4 +309,4 @@ def _stages(
         by_quadrature = (by_few, *by_quadrature)
     if method == "quadrature":
         return by_quadrature
-    return (by_bound, Transform("waking idle columns", beginning.awake), *by_quadrature)
+    return (by_bound, Transform("waking idle columns", initialisation.awake), *by_quadrature)

@@ -22,10 +22,10 @@ from latentbits.core.nodes import (
     recentred,
     weigh,
 )
-from latentbits.core.packed import pairs
+from latentbits.core.packed_symmetric import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import kinds, tuning
-from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
+from latentbits.models.latent_trait import column_kinds, tuning
+from latentbits.models.latent_trait.column_kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
 __all__ = ["Integral", "accurately_placed", "bend_of", "checked", "covariance_of", "integrate",
@@ -103,7 +103,7 @@ class Integral(NamedTuple):
 def integrate(columns: Columns, params: Params, rows: Rows, at: Gaussian, rule: Rule) -> Integral:
     """Compute log p(t) of eq. 1, and the posterior as weights on points, by a rule adapted to `at`."""
     points = points_of(at, rule)
-    log_density, probabilities = kinds.density(columns, params, rows, points)
+    log_density, probabilities = column_kinds.density(columns, params, rows, points)
     log_likelihood, share = weigh(log_density, points, at, rule)
     return Integral(log_likelihood, share, points, probabilities)
 
@@ -113,12 +113,12 @@ def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussi
 
     Not as wide as the covariance over former nodes: that collapses once a single node has all the weight.
     """
-    precision = kinds.typical_curvature(columns, params, rows, at)
+    precision = column_kinds.typical_curvature(columns, params, rows, at)
     if not columns.n_reals:
         return Gaussian(at.mean, from_precision(precision, at.mean)[0].scale)
     # continuous columns can make a posterior so narrow that a step of the parameters takes it away from its nodes; a
     # step of Newton's goes after it, to the very place where it is Gaussian
-    _, slope = kinds.local(columns, params, rows, at.mean)
+    _, slope = column_kinds.local(columns, params, rows, at.mean)
     step, _ = from_precision(precision, slope)
     return Gaussian(at.mean + step.mean, step.scale)
 
@@ -126,7 +126,7 @@ def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussi
 def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -> Gaussian:
     """Place a rule that has no former posterior to go by; `far` for nodes that end somewhere."""
     at = _approached(columns, params, rows, 3)[0]
-    return recentred(lambda points: kinds.density(columns, params, rows, points)[0], at) if far else at
+    return recentred(lambda points: column_kinds.density(columns, params, rows, points)[0], at) if far else at
 
 
 def checked(
@@ -138,7 +138,7 @@ def checked(
     """
     n = len(fine.nodes)
     points = points_of(at, Rule(np.concatenate([fine.nodes, coarse.nodes]), np.zeros(0)))
-    density, _ = kinds.density(columns, params, rows, points)
+    density, _ = column_kinds.density(columns, params, rows, points)
     value, share = weigh(density[:, :n], points[:, :n], at, fine)
     rough, _ = weigh(density[:, n:], points[:, n:], at, coarse)
     # for steep bits errors fall as 1 / nodes: the same, and a reserve
@@ -191,7 +191,9 @@ def stats_of(columns: Columns, params: Params, rows: Rows, integral: Integral, w
     total = weight @ second
     j, k = pairs(q + 1)
     share = integral.share * weight[:, None]
-    parts = kinds.point_stats(columns, params, rows, integral.probabilities, share, integral.points, second, weight)
+    parts = column_kinds.point_stats(
+        columns, params, rows, integral.probabilities, share, integral.points, second, weight
+    )
     return Stats(
         weight.sum(),
         sum_rows(weight, integral.log_likelihood),
@@ -205,12 +207,12 @@ def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows lat
     """Find the most probable latents of each row (MAP), by damped Newton steps, and the inverse curvature there."""
 
     def joint(x: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
-        return kinds.density(columns, params, rows, x[:, None])[0][:, 0] - 0.5 * jnp.sum(x**2, 1)
+        return column_kinds.density(columns, params, rows, x[:, None])[0][:, 0] - 0.5 * jnp.sum(x**2, 1)
 
     def body(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         # a step by the curvature at x, taken where it is uphill, else shorter the next time
         x, value, length = carry
-        precision, slope = kinds.local(columns, params, rows, x)
+        precision, slope = column_kinds.local(columns, params, rows, x)
         step = from_precision(precision, slope)[0].mean
         candidate = x + length[:, None] * step
         new = joint(candidate)
@@ -222,5 +224,5 @@ def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows lat
         )
 
     x, *_ = jax.lax.fori_loop(0, n_steps, body, (x, joint(x), jnp.ones_like(x[:, 0])))
-    precision, _ = kinds.local(columns, params, rows, x)
+    precision, _ = column_kinds.local(columns, params, rows, x)
     return Gaussian(x, from_precision(precision, x)[0].scale)

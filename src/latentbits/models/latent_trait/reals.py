@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from latentbits.core.packed import pairs, products, unpack
-from latentbits.core.products import over_rows
+from latentbits.core.deterministic_sums import over_rows
+from latentbits.core.packed_symmetric import pairs, products, unpack
 from latentbits.models.latent_trait import tuning
 
 __all__ = ["Stats", "bound", "density", "local", "maximise", "stats_of"]

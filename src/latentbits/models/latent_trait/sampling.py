@@ -17,11 +17,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
-from latentbits.core.packed import products
-from latentbits.core.products import over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import over_rows, sum_over_rows
+from latentbits.core.packed_symmetric import products
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import bits, tuning
-from latentbits.models.latent_trait.kinds import Params
+from latentbits.models.latent_trait.column_kinds import Params
 
 __all__ = ["Shared", "Stats", "e_step", "log_likelihoods", "prepare", "prior_sample", "regress"]
 

@@ -19,9 +19,9 @@ from jaxtyping import Array, Float, Int
 from latentbits.core import nodes
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.packed import pairs, products, unpack
-from latentbits.models.latent_trait import kinds, quadrature, tuning
-from latentbits.models.latent_trait.kinds import Columns, Params, Rows
+from latentbits.core.packed_symmetric import pairs, products, unpack
+from latentbits.models.latent_trait import column_kinds, quadrature, tuning
+from latentbits.models.latent_trait.column_kinds import Columns, Params, Rows
 
 __all__ = ["Answers", "answers"]
 
@@ -48,7 +48,7 @@ def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: 
     integral, error = quadrature.checked(columns, params, rows, at, fine, coarse)
     expected = jnp.zeros((n, 0), error.dtype)
     if filled:
-        expected = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
+        expected = jnp.einsum("nk,nko->no", integral.share, column_kinds.expected(columns, params, integral.points))
     first = Answers(integral.log_likelihood, error, *quadrature.covariance_of(integral), expected)
     # rows whose steepest column these do not resolve, those of many nodes first
     spacing = np.pi / len(fine.nodes) ** (0.5 / q)  # near their middle n Gauss-Hermite nodes are pi / sqrt(n) apart
@@ -144,7 +144,7 @@ def _evenly(
         on_axes = (place[:, None] // strides) % size
         x = on_axes.astype(dtype) * spacing - nodes.REACH
         points = at.mean[:, None] + jnp.einsum("ki,nji->nkj", x, at.scale)
-        joint = kinds.density(columns, params, rows, points)[0] - 0.5 * jnp.sum(points**2, -1)
+        joint = column_kinds.density(columns, params, rows, points)[0] - 0.5 * jnp.sum(points**2, -1)
         joint = jnp.where(place < jnp.prod(size), joint, -jnp.inf)
         # sums go on from those of the blocks before, in units of the highest density yet
         new = jnp.maximum(top, joint.max(1))
@@ -152,11 +152,11 @@ def _evenly(
         corner = ((on_axes % 2) @ 2 ** np.arange(q))[:, None] == np.arange(corners)
         terms = jnp.concatenate([jnp.ones((tuning.NODES_PER_BLOCK, 1), dtype), corner.astype(dtype), x, products(x)], 1)
         if filled:
-            means = means * fade + jnp.einsum("nk,nko->no", share, kinds.expected(columns, params, points))
+            means = means * fade + jnp.einsum("nk,nko->no", share, column_kinds.expected(columns, params, points))
         return new, sums * fade + share @ terms, means
 
     lowest = jnp.full(n, jnp.finfo(dtype).min, dtype)
-    outputs = jax.eval_shape(lambda: kinds.expected(columns, params, at.mean)).shape[1] if filled else 0
+    outputs = jax.eval_shape(lambda: column_kinds.expected(columns, params, at.mean)).shape[1] if filled else 0
     nothing = jnp.zeros((n, 1 + corners + q + n_pairs), dtype), jnp.zeros((n, outputs), dtype)
     n_blocks = (jnp.prod(size) + tuning.NODES_PER_BLOCK - 1) // tuning.NODES_PER_BLOCK
     top, sums, means = jax.lax.fori_loop(0, n_blocks, add, (lowest, *nothing))

@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 
 from latentbits.core import nodes
 from latentbits.models.latent_trait import quadrature, tuning
-from latentbits.models.latent_trait.kinds import Columns
+from latentbits.models.latent_trait.column_kinds import Columns
 
 __all__ = [
     "Count",

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Key
 from latentbits.core import nodes
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model
-from latentbits.models.latent_trait import grid, kinds, quadrature, steep, tuning
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params
+from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep, tuning
+from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns, Params
 from latentbits.models.latent_trait.structure import Count, Structure, with_settings
 
 __all__ = ["Posterior", "Scored", "complete", "decode", "finer", "infer", "log_likelihood", "sample", "with_grid"]
@@ -51,12 +51,14 @@ class Scored(LogLikelihood):
 
 
 def _answers(structure: Structure, params: Params, batch: Batch, filled: bool = False) -> steep.Answers:
-    return steep.answers(structure.columns, params, kinds.rows_of(structure.columns, params, batch), batch, filled)
+    return steep.answers(
+        structure.columns, params, column_kinds.rows_of(structure.columns, params, batch), batch, filled
+    )
 
 
 def _by_net(structure: Structure, params: Params, batch: Batch) -> quadrature.Integral:
     columns, q = structure.columns, structure.q
-    rows = kinds.rows_of(columns, params, batch)
+    rows = column_kinds.rows_of(columns, params, batch)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
     net = nodes.quasi_monte_carlo(nodes.net_points(), q)
     return quadrature.integrate(columns, params, rows, nodes.for_net(at, batch.rows), net)
@@ -75,9 +77,11 @@ def _importance(
     structure: Structure, n_points: Count, params: Params, shared: Any, batch: Batch
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
     columns = structure.columns
-    rows = kinds.rows_of(columns, params, batch)
+    rows = column_kinds.rows_of(columns, params, batch)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
-    return nodes.importance(lambda points: kinds.density(columns, params, rows, points)[0], at, batch.keys, n_points.n)
+    return nodes.importance(
+        lambda points: column_kinds.density(columns, params, rows, points)[0], at, batch.keys, n_points.n
+    )
 
 
 def finer(q: int, columns: Columns, level: int) -> Any:
@@ -91,21 +95,21 @@ def infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Po
         _, _, mean, covariance, _ = _answers(structure, params, batch)
     else:
         mean, covariance = quadrature.covariance_of(_by_net(structure, params, batch))
-    peak = quadrature.mode(columns, params, kinds.rows_of(columns, params, batch), mean)
+    peak = quadrature.mode(columns, params, column_kinds.rows_of(columns, params, batch), mean)
     return Posterior(mean, covariance, peak.mean, peak.covariance)
 
 
 def decode(structure: Structure, params: Params, latents: Float[Array, "rows latents"]) -> Array:
-    return kinds.expected(structure.columns, params, latents)
+    return column_kinds.expected(structure.columns, params, latents)
 
 
 def complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
     columns = structure.columns
     if structure.on_grid:
-        return kinds.best_guess(columns, _answers(structure, params, batch, filled=True).expected)
+        return column_kinds.best_guess(columns, _answers(structure, params, batch, filled=True).expected)
     integral = _by_net(structure, params, batch)
-    means = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
-    return kinds.best_guess(columns, means)
+    means = jnp.einsum("nk,nko->no", integral.share, column_kinds.expected(columns, params, integral.points))
+    return column_kinds.best_guess(columns, means)
 
 
 def with_grid(record: Model, nodes_of_all: grid.Grid) -> Model:
@@ -130,7 +134,7 @@ def _log_likelihood_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any
 
 def _infer_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch) -> Posterior:
     found, given = _on_grid(nodes_of_all, params, batch)
-    peak = quadrature.mode(ALL_BITS, params, kinds.rows_of(ALL_BITS, params, batch), found.mean)
+    peak = quadrature.mode(ALL_BITS, params, column_kinds.rows_of(ALL_BITS, params, batch), found.mean)
     return Posterior(found.mean, grid.covariance(found, *given), peak.mean, peak.covariance)
 
 
@@ -147,6 +151,8 @@ def _floats_of_grid(n: int) -> int:
 def sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:
     def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
         latent, rest = jax.random.split(key)
-        return kinds.draw(structure.columns, params, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest)
+        return column_kinds.draw(
+            structure.columns, params, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest
+        )
 
     return jax.vmap(one)(keys)

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from latentbits.core.gaussians import Gaussian, from_precision, moments
-from latentbits.core.packed import pairs
+from latentbits.core.packed_symmetric import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import kinds, tuning
-from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
+from latentbits.models.latent_trait import column_kinds, tuning
+from latentbits.models.latent_trait.column_kinds import Columns, Params, Rows, Stats
 
 __all__ = ["converge", "improve", "prior", "stats_of"]
 
@@ -35,7 +35,7 @@ def improve(
             0, n_rounds - 1, lambda _, last: improve(columns, params, rows, last)[0], posterior
         )
     q = params.weights.shape[1]
-    precision, linear, constant, contact = kinds.bound(columns, params, rows, posterior)
+    precision, linear, constant, contact = column_kinds.bound(columns, params, rows, posterior)
     j, k = pairs(q)
     posterior, log_integral = from_precision(precision + jnp.asarray(j == k, precision.dtype), linear)
     return posterior, constant + log_integral, contact
@@ -88,5 +88,5 @@ def stats_of(
         sum_rows(weight, bound),
         total[(k == q) & (j < q)],
         total[k < q],
-        *kinds.bound_stats(columns, params, rows, contact, second, weight),
+        *column_kinds.bound_stats(columns, params, rows, contact, second, weight),
     )

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from latentbits.core.batch import Batch
-from latentbits.core.products import over_last
+from latentbits.core.deterministic_sums import over_last
 from latentbits.core.special import TINY
 
 __all__ = ["Counts", "Tree", "Upward", "down", "laid_out", "most_probable", "states", "up"]

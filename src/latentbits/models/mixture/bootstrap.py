@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from latentbits.core.batch import MISSING
-from latentbits.core.programs import Program
+from latentbits.core.compilation import Program
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.models.mixture import coordinates
 from latentbits.models.mixture.coordinates import Params

@@ -21,8 +21,8 @@ from jaxtyping import Array, Float, Key, ScalarLike
 
 from latentbits.core import secants
 from latentbits.core.batch import Batch
+from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Summary
-from latentbits.core.products import over_rows
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows

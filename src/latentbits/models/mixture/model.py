@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Key, ScalarLike
 
 from latentbits.core import secants
 from latentbits.core.batch import Batch, SparseBatch
+from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.model import (
     Evaluate,
     Iterate,
@@ -35,11 +36,10 @@ from latentbits.core.model import (
     Summary,
     Transform,
 )
-from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
-from latentbits.models.mixture import coordinates, newton, smoothing, starts, tuning
+from latentbits.models.mixture import coordinates, initialisation, newton, smoothing, tuning
 from latentbits.models.mixture.coordinates import Counts, Params
 from latentbits.models.mixture.smoothing import Smoothed, moved, strength_of
 
@@ -204,7 +204,7 @@ def _left(state: newton.State) -> Float[Array, ""]:
 
 def _grown_to(size: int, first: bool) -> Transform:
     def grow(key: Key[Array, ""], params: Params, state: Secants | newton.State | None) -> Params:
-        return moved(params, starts.split(key, params, size, first))
+        return moved(params, initialisation.split(key, params, size, first))
 
     return Transform("splitting", grow)
 
@@ -295,13 +295,13 @@ def _one_iteration(settings: Settings, params: Params, batch: Batch) -> tuple[Fl
 
 
 def from_short_runs(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
-    found = starts.best_of_short_runs(partial(_one_iteration, settings), settings.n_components, key, summary)
+    found = initialisation.best_of_short_runs(partial(_one_iteration, settings), settings.n_components, key, summary)
     return _ready(settings, found)
 
 
 def _from_random_rows(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
-    (means,) = starts.random_rows(1, settings.n_components, key, summary)
-    return _ready(settings, starts.with_equal_weights(means))
+    (means,) = initialisation.random_rows(1, settings.n_components, key, summary)
+    return _ready(settings, initialisation.with_equal_weights(means))
 
 
 def _ready(settings: Settings, params: Params) -> Params:
@@ -349,7 +349,7 @@ def model(
     settings = Settings(first_rows, 1 if splits else n_components, chosen)
     stages: list[Stage] = []
     if splits:
-        for size in starts.split_sizes(n_components)[:-1]:
+        for size in initialisation.split_sizes(n_components)[:-1]:
             stages += [Iterate(f"EM, {size} of {n_components} components", max_iter=split_iter)]
             stages += [_grown_to(min(2 * size, n_components), init == "split-first")]
     by_schedule = partial(

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
-from latentbits.core.products import over_rows
+from latentbits.core.deterministic_sums import over_rows
 from latentbits.models.mixture import coordinates, tuning
 from latentbits.models.mixture.coordinates import Counts, Params
 

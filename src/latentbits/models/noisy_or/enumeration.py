@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from latentbits.core.products import over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.special import log1mexp
 from latentbits.core.states import state_block
 from latentbits.models.noisy_or import tuning

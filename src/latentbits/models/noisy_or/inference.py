@@ -11,8 +11,8 @@ from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood
 from latentbits.models.noisy_or import enumeration, tuning
 from latentbits.models.noisy_or.annealing import annealed_evidence
+from latentbits.models.noisy_or.map_states import probable_states
 from latentbits.models.noisy_or.network import Params, sample_layers
-from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.sampling import rows_last, sampled_means
 from latentbits.models.noisy_or.settings import Settings, is_exact
 from latentbits.models.noisy_or.state import Shared

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from latentbits.core.products import over_last
+from latentbits.core.deterministic_sums import over_last
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params, log_noisy_or

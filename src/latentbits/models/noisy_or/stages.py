@@ -12,10 +12,10 @@ from jaxtyping import Array
 from latentbits.core import secants
 from latentbits.core.model import Evaluate, Iterate, Measure, Schedule, Stage, Transform
 from latentbits.core.secants import Secants
-from latentbits.models.noisy_or import climbing
+from latentbits.models.noisy_or import accelerated_em
 from latentbits.models.noisy_or.e_step import estimated, summed
+from latentbits.models.noisy_or.initialisation import add_layer
 from latentbits.models.noisy_or.settings import Settings
-from latentbits.models.noisy_or.starts import add_layer
 from latentbits.models.noisy_or.state import first_state
 from latentbits.models.noisy_or.update import climb
 
@@ -58,7 +58,7 @@ def stages_of(net: Settings, plan: Plan) -> tuple[Stage, ...]:
         stages.append(
             Iterate(
                 "all layers, exactly",
-                start=climbing.start,
+                start=accelerated_em.start,
                 e_step=e_step,
                 update=Partial(climb, net),
                 done=_never,

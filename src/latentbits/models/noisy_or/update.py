@@ -11,11 +11,11 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.model import Progress
 from latentbits.core.secants import Secants
-from latentbits.models.noisy_or import climbing, tuning
+from latentbits.models.noisy_or import accelerated_em, tuning
 from latentbits.models.noisy_or.e_step import objective
 from latentbits.models.noisy_or.learning import Stats, new_weight
 from latentbits.models.noisy_or.network import Params
-from latentbits.models.noisy_or.renewal import choose_pivots, from_odd_rows, put_to_use
+from latentbits.models.noisy_or.reseed_units import choose_pivots, from_odd_rows, put_to_use
 from latentbits.models.noisy_or.settings import Settings
 from latentbits.models.noisy_or.state import Shared, State
 
@@ -64,7 +64,7 @@ def climb(
     average = stats.seen, stats.credit, stats.bias_seen, stats.bias_credit
     image = _fitted(net, jnp.asarray(net.n_layers + 1), params, average, stats.change, stats.bias_seen)
     value = objective(net, params, shared, stats)
-    state, ahead = climbing.climb(state, params, image, stats, value, net.alpha, net.beta)
+    state, ahead = accelerated_em.climb(state, params, image, stats, value, net.alpha, net.beta)
     # the bounds of EM
     least = [_least_bias(net, jnp.asarray(True), n_rows) for n_rows in stats.bias_seen]
     biases = [jnp.clip(b, low, tuning.STRONGEST_WEIGHT) for b, low in zip(ahead.biases, least, strict=True)]

@@ -17,7 +17,7 @@ from latentbits.estimators.product import BernoulliProduct
 from latentbits.metrics import log_loss, reconstruction, single_bit_error
 from latentbits.models.combination_machine import equations
 from latentbits.models.combination_machine.recipes import FREUND
-from latentbits.models.mixture.starts import split_sizes
+from latentbits.models.mixture.initialisation import split_sizes
 from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import fitted
 

@@ -10,7 +10,7 @@ import numpy as np
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.figures.clipped_gaussian.pictures import plot_cells, plot_morph, plot_spectra, plot_weights
 from latentbits.figures.style import GREY, INK, PALETTE, SMALL, for_words, show
-from latentbits.models.clipped_gaussian.cells import n_cells
+from latentbits.models.clipped_gaussian.hyperplane_cells import n_cells
 from latentbits.papers.digits import Twos
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, angles
 from latentbits.papers.lee_sompolinsky_1998.twos import Pair

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.models.clipped_gaussian.cells import n_cells
+from latentbits.models.clipped_gaussian.hyperplane_cells import n_cells
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.lee_sompolinsky_1998 import figures, tables
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, are_bumps, constraint, fit_bump, rescaled, vectors

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.models.clipped_gaussian.cells import n_cells
+from latentbits.models.clipped_gaussian.hyperplane_cells import n_cells
 
 __all__ = [
     "Planes",

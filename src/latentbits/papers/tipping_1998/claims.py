@@ -14,7 +14,7 @@ from latentbits.core.nodes import gauss_hermite
 from latentbits.data.toys import Prototypes
 from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.models.latent_trait import equations
-from latentbits.models.latent_trait.kinds import Params
+from latentbits.models.latent_trait.column_kinds import Params
 from latentbits.papers.pages import Measured
 
 __all__ = ["area_under_curve", "bend", "divergence", "has_loop", "lines_apart", "near", "principal_angles",

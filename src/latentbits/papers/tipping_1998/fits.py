@@ -19,7 +19,7 @@ from latentbits.engines.summary import summarise
 from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.models.latent_trait import equations
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.kinds import Params
+from latentbits.models.latent_trait.column_kinds import Params
 from latentbits.models.latent_trait.sampling import prior_sample
 
 __all__ = [

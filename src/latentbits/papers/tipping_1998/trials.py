@@ -15,7 +15,7 @@ from latentbits.data.toys import Prototypes, noisy_prototypes
 from latentbits.engines.fit import FitResult
 from latentbits.estimators.latent_trait.latent_trait import LatentTrait
 from latentbits.estimators.latent_trait.trait_maps import TraitMaps
-from latentbits.models.latent_trait.kinds import Params
+from latentbits.models.latent_trait.column_kinds import Params
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.skeleton import kept
 from latentbits.papers.tipping_1998 import claims

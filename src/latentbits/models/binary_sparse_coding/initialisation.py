@@ -18,8 +18,8 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from latentbits.core.batch import Batch
+from latentbits.core.compilation import callable_tree
 from latentbits.core.model import Evaluate, Model, Progress, Schedule, Summary
-from latentbits.core.programs import callable_tree
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.statistics import Stats
 

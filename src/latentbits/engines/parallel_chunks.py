@@ -16,8 +16,8 @@ from typing import Any
 
 import jax
 
+from latentbits.core.compilation import setting
 from latentbits.core.processor import cores
-from latentbits.core.programs import setting
 from latentbits.engines.devices import devices
 from latentbits.engines.threads import TASKS_PER_CORE, threads
 

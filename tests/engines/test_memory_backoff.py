@@ -11,7 +11,7 @@ from tests.tables import answers, classes
 from latentbits import BernoulliMixture, LatentTrait, NoisyOrNetwork
 from latentbits.engines import chunks, memory, passes
 from latentbits.engines.chunks import Layout
-from latentbits.engines.room import Room
+from latentbits.engines.memory_backoff import Room
 
 SAID = "no room for .* rows at a time"
 OTHERS = pytest.mark.slow("families with states of rows, and with small batches")

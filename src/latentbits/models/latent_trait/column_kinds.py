@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.packed import pairs
+from latentbits.core.packed_symmetric import pairs
 from latentbits.models.latent_trait import bits, classes, reals, tuning
 
 __all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "allowed_noise", "best_guess", "bound", "bound_stats",

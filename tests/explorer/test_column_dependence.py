@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latentbits.explorer.together import go_together
+from latentbits.explorer.column_dependence import go_together
 
 
 def table(n=400, d=6, seed=0, strength=0.0):

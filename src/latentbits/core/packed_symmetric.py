@@ -3,7 +3,7 @@
 A symmetric matrix is kept as its entries j <= k.  Sums over columns of ``w w'`` are then plain matrix products with a
 (columns, pairs) table.  The matrices are no larger than a handful, so their factorisations are unrolled: one vector
 operation over all of them per scalar operation, which no batched LAPACK call can match, least of all on a GPU.  Nor may
-programs with such calls run side by side on a CPU (`core/programs.py`).
+programs with such calls run side by side on a CPU (`core/compilation.py`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from latentbits.core.products import over_last, over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import over_last, over_rows, sum_over_rows
 
 BITS = """
 import os, sys, json, hashlib
@@ -17,7 +17,7 @@ if sys.argv[1] == "1" and hasattr(os, "sched_setaffinity"):
 import jax
 jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))  # XLA has a thread for each, or more
 import numpy as np
-from latentbits.core.products import over_last, over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import over_last, over_rows, sum_over_rows
 rng = np.random.default_rng(0)
 found = []
 for n, left, right in ((8192, 20, 200), (2000, 4, 64)):

@@ -11,7 +11,7 @@ import pytest
 from machine_sums import all_close, single_base, some_machine, sums
 
 from latentbits.core.tree import double
-from latentbits.models.combination_machine import annealing, holes, patterns
+from latentbits.models.combination_machine import annealing, missing_inputs, patterns
 from latentbits.models.combination_machine.machine import BINARY, UNITS
 
 # nothing missing, everything, and what is between
@@ -42,13 +42,13 @@ def check(found, exact, x):
 
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_over_hidden_states(kind, monkeypatch):
-    monkeypatch.setattr(holes, "LOG2_STATES_PER_BLOCK", 1)  # several blocks
+    monkeypatch.setattr(missing_inputs, "LOG2_STATES_PER_BLOCK", 1)  # several blocks
     _, machine, x, exact = a_case(kind)
 
     @jax.jit
     def both(machine, *rows):
         given = UNITS[kind], machine, *rows[:2]
-        return holes.by_hidden(*given), holes.moments_by_hidden(*given, rows[2])
+        return missing_inputs.by_hidden(*given), missing_inputs.moments_by_hidden(*given, rows[2])
 
     with double():
         check(both(machine, *map(jnp.asarray, (x, OBSERVED, WEIGHT))), exact, x)
@@ -74,10 +74,10 @@ def test_over_missing_bits(monkeypatch):
 def test_the_chooser_is_exact_by_whatever_route(monkeypatch):
     """Routes by level of holes, then by hidden states; and levels alone, where the hidden states are too many."""
     kind, machine, x, exact = a_case("binary")
-    monkeypatch.setattr(holes, "_levels", lambda units, m, d, few: [1, 2])
+    monkeypatch.setattr(missing_inputs, "_levels", lambda units, m, d, few: [1, 2])
     with double():
         keys = jax.random.split(jax.random.key(0), len(x))
-        run = jax.jit(holes.moments, static_argnums=0)
+        run = jax.jit(missing_inputs.moments, static_argnums=0)
         for some in ([0, 0, 2, 2, 0, 0], [3, 3, 5, 5, 2, 2], [1, 2, 3, 4, 5, 0]):
             log_sum, got = run(UNITS[kind], machine, keys, *map(jnp.asarray, (x[some], OBSERVED[some], np.ones(6))))
             np.testing.assert_allclose(log_sum, [exact[i].log_sum for i in some], rtol=0, atol=1e-10)
@@ -85,19 +85,19 @@ def test_the_chooser_is_exact_by_whatever_route(monkeypatch):
 
 
 def test_which_routes_there_are():
-    assert holes._levels(BINARY, 4, 60, True) == [], "the hidden states are cheaper"
-    assert holes._levels(BINARY, 16, 64, True) == [4, 8]
-    assert holes._levels(BINARY, 100, 64, False) == [4, 8, 12]
-    assert holes._levels(BINARY, 100, 3, False) == [4]
-    assert holes._levels(UNITS["real"], 16, 64, True) == []
+    assert missing_inputs._levels(BINARY, 4, 60, True) == [], "the hidden states are cheaper"
+    assert missing_inputs._levels(BINARY, 16, 64, True) == [4, 8]
+    assert missing_inputs._levels(BINARY, 100, 64, False) == [4, 8, 12]
+    assert missing_inputs._levels(BINARY, 100, 3, False) == [4]
+    assert missing_inputs._levels(UNITS["real"], 16, 64, True) == []
 
 
 @pytest.mark.slow("two programs of annealed chains within a choice; that of each row is in test_annealing")
 def test_what_cannot_be_summed_is_sampled(monkeypatch):
     """Annealed chains, within their errors; rows with few holes are summed all the same."""
     kind, machine, x, exact = a_case("binary")
-    monkeypatch.setattr(holes, "_few", lambda m, most: False)
-    monkeypatch.setattr(holes, "PATTERN_MOST_BITS", (1,))
+    monkeypatch.setattr(missing_inputs, "_few", lambda m, most: False)
+    monkeypatch.setattr(missing_inputs, "PATTERN_MOST_BITS", (1,))
     monkeypatch.setattr(annealing, "FLOATS_PER_SLICE", 2**14)
     monkeypatch.setattr(annealing, "pilot_base", lambda units, machine, key: single_base(machine.input_bias))
     n = 20
@@ -107,7 +107,7 @@ def test_what_cannot_be_summed_is_sampled(monkeypatch):
 
         @jax.jit
         def both(*given):
-            return holes.conditional(UNITS[kind], *given), holes.log_sums(UNITS[kind], *given)
+            return missing_inputs.conditional(UNITS[kind], *given), missing_inputs.log_sums(UNITS[kind], *given)
 
         found, (log_sum, error) = both(machine, keys, *rows)
     few = (OBSERVED == 0).sum(1) <= 1
@@ -129,7 +129,7 @@ def test_sampled_moments_and_their_bound():
     with double():
         keys = jax.random.split(jax.random.key(6), n * len(x))
         rows = np.tile(x, (n, 1)), np.tile(OBSERVED, (n, 1)), np.full(n * len(x), 1.0 / n)
-        run = jax.jit(holes.moments_by_gibbs, static_argnums=0)
+        run = jax.jit(missing_inputs.moments_by_gibbs, static_argnums=0)
         bound, got = run(UNITS[kind], machine, keys, *map(jnp.asarray, rows))
     assert np.all(np.asarray(bound) <= np.tile([e.log_sum for e in exact], n) + 1e-9)
     assert bound[0] == pytest.approx(exact[0].log_sum, abs=1e-9), "without holes it is no bound but the thing itself"

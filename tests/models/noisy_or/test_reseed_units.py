@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from latentbits.models.noisy_or import renewal, tuning
+from latentbits.models.noisy_or import reseed_units, tuning
 
-idle_units, renew = jax.jit(renewal.idle_units), jax.jit(renewal.renew)
+idle_units, renew = jax.jit(reseed_units.idle_units), jax.jit(reseed_units.renew)
 
 
 def single(*arrays):
@@ -20,7 +20,7 @@ def test_a_unit_without_work_starts_from_the_rows_that_are_least_probable():
     weights = np.array([[2.0, 2.0, 2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.5]])  # the second is a bias
     odd = [0.0, 0.1, 0.0, 0.9, 1.0, 0.8]
     args = single([0.1, 0.2], [1e4, 1e4], odd, 2000.0, 20000.0)
-    run = jax.jit(renewal.from_odd_rows)
+    run = jax.jit(reseed_units.from_odd_rows)
     new, bias, chosen = map(np.asarray, run(*single(weights), *args))
     assert chosen.tolist() == [False, True]
     np.testing.assert_allclose(-np.expm1(-new[1]), [0.05, 0.1, 0.05, 0.9, 0.95, 0.8], rtol=1e-5)
@@ -36,7 +36,7 @@ def test_a_unit_that_stands_for_two_causes_is_split():
     pivot_seen = np.array([[50.0] * 4, [90.0] * 4, [0.0] * 4])
     pivot_credit = np.array([[50.0, 50, 0, 0], [90.0, 9, 9, 81], [0.0] * 4])
     counted = single(seen, credit, pivot_seen, pivot_credit)
-    gain, first, second = jax.jit(renewal.split_gain)(*counted, jnp.asarray(np.zeros(3, np.int32)))
+    gain, first, second = jax.jit(reseed_units.split_gain)(*counted, jnp.asarray(np.zeros(3, np.int32)))
     # three children whose entropy of log 2 is gone; those of the second unit do not depend on its pivot
     np.testing.assert_allclose(gain, [3 * np.log(2), 0, 0], atol=1e-5)
     idle = jnp.asarray(np.array([False, False, True]))
@@ -82,13 +82,13 @@ def test_weak_units_duplicates_and_units_for_causes_that_have_units_are_idle():
 def test_a_part_is_taken_from_a_whole_whose_rest_nothing_explains(unexplained):
     f, left = single([[0.9, 0.9, 0.9, 0.9], [0, 0, 0.9, 0.8]], [unexplained, unexplained, 0, 0])
     inside = jnp.asarray(np.array([[False, False], [True, False]]))
-    rest, called_for = jax.jit(renewal.without_parts)(f, inside, left)
+    rest, called_for = jax.jit(reseed_units.without_parts)(f, inside, left)
     assert called_for.tolist() == [unexplained > 0, False]
     np.testing.assert_allclose(rest[0], [0.9, 0.9, 0.09, 0.18], rtol=1e-5)
 
 
 def test_pivots_are_children_in_doubt():
     f = single(np.tile([[1.0, 0.5, 0.0, 0.5]], (400, 1)))
-    counts = np.bincount(jax.jit(renewal.choose_pivots)(jax.random.key(0), *f), minlength=4)
+    counts = np.bincount(jax.jit(reseed_units.choose_pivots)(jax.random.key(0), *f), minlength=4)
     assert counts[[1, 3]].sum() == 400
     assert abs(counts[1] - 200) < 50  # five standard deviations

@@ -14,9 +14,9 @@ from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models.latent_trait import kinds, reals, variational
+from latentbits.models.latent_trait import column_kinds, reals, variational
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.kinds import Columns, Params
+from latentbits.models.latent_trait.column_kinds import Columns, Params
 
 KINDS = {
     "few": Columns(binary=(0, 2), continuous=(1,), categorical=(3,), n_classes=(3,)),
@@ -110,7 +110,7 @@ def everything(kind, q, params, table, weights, n=20_000):
     def answers(given, table, key):
         batch, shared = batch_of(table, weights), record.prepare(given, None, None)
         stats, _ = record.e_step(given, shared, batch, record.start_rows(given, shared, batch))
-        rows = kinds.rows_of(columns, given, batch)
+        rows = column_kinds.rows_of(columns, given, batch)
         posterior, bound, _ = variational.improve(columns, given, rows, variational.converge(columns, given, rows))
         if kind == "reals":
             less = jax.tree.map(lambda x: 1e-3 * x, stats.reals)  # less than one row, and as much less of a prior

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.tables import as_bytes, classes
 
-from latentbits.engines import in_flight
+from latentbits.engines import parallel_chunks
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -22,18 +22,18 @@ from latentbits.models.mixture import model as mixture
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_results_come_in_order_and_few_are_in_flight(monkeypatch, n):
-    monkeypatch.setattr(in_flight, "cores", lambda: n)
-    flying, seen = in_flight.InFlight(), []
+    monkeypatch.setattr(parallel_chunks, "cores", lambda: n)
+    flying, seen = parallel_chunks.InFlight(), []
     for number in range(20):
         seen += flying.add(partial(int, number))
-        assert number + 1 - len(seen) < in_flight.TASKS_PER_CORE * n
+        assert number + 1 - len(seen) < parallel_chunks.TASKS_PER_CORE * n
     seen += flying.rest()
     assert seen == list(range(20))
 
 
 def test_a_stream_is_not_read_far_ahead(monkeypatch):
     """Rows that were read and not yet answered: those in flight, and those by which it is told whether they are few."""
-    monkeypatch.setattr(in_flight, "cores", lambda: 2)
+    monkeypatch.setattr(parallel_chunks, "cores", lambda: 2)
     read, model = [], mixture.model(2)
     rows = (np.random.default_rng(0).random((9000, 6)) < 0.4).astype(np.uint8)
 
@@ -58,7 +58,7 @@ def test_the_same_bits_on_any_number_of_cores(monkeypatch):
     table = as_bytes(classes(k=3))
     model, budget, found = mixture.model(3, accelerate=False), 2**12, []
     for n in (1, 5):
-        monkeypatch.setattr(in_flight, "cores", lambda n=n: n)
+        monkeypatch.setattr(parallel_chunks, "cores", lambda n=n: n)
         engine = MemoryEngine(table)
         result = fit(model, engine, seed_key(0), limits=Limits(5, -np.inf), memory_budget=budget)
         layout = layout_for(model.row_floats(6), np.dtype(np.float32), budget)

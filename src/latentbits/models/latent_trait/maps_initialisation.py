@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.model import Summary
-from latentbits.models.latent_trait import beginning, tuning
-from latentbits.models.latent_trait.kinds import Columns
+from latentbits.models.latent_trait import initialisation, tuning
+from latentbits.models.latent_trait.column_kinds import Columns
 from latentbits.models.latent_trait.map_params import Params
 from latentbits.models.latent_trait.structure import Count, Structure
 
@@ -24,7 +24,7 @@ def init_params(structure: Structure, n_maps: Count, key: Key[Array, ""], summar
     for_groups, for_maps = jax.random.split(key)
     group = _groups(columns, n, for_groups, summary)
     found = [
-        beginning.init_params(structure.q, columns, False, own, _within(columns, own, group == number, summary))
+        initialisation.init_params(structure.q, columns, False, own, _within(columns, own, group == number, summary))
         for number, own in enumerate(jax.random.split(for_maps, n))
     ]
     # maps share the units of continuous columns: those of all rows

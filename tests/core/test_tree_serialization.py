@@ -7,7 +7,7 @@ import pytest
 from tests.models.steps import unchecked
 
 from latentbits.core.model import Stop
-from latentbits.core.packing import pack, unpack
+from latentbits.core.tree_serialization import pack, unpack
 from latentbits.engines.checkpoint import Checkpoint
 from latentbits.engines.monitor import Limits
 from latentbits.models.mixture.model import Params
@@ -31,10 +31,10 @@ def test_records_enumerations_and_dataclasses_come_back():
     "name",
     [
         "subprocess:Popen",
-        "latentbits.core.packing:jax.version.subprocess.Popen",
-        "latentbits.core.packing:Enum",
-        "latentbits.core.packing:unpack",
-        "latentbits.core.packing:nothing",
+        "latentbits.core.tree_serialization:jax.version.subprocess.Popen",
+        "latentbits.core.tree_serialization:Enum",
+        "latentbits.core.tree_serialization:unpack",
+        "latentbits.core.tree_serialization:nothing",
         "latentbits.engines.checkpoint:Journal",
         "latentbits.core.model:Stop.__class__",
     ],

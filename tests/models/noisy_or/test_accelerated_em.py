@@ -10,7 +10,7 @@ import pytest
 
 from latentbits import NoisyOrNetwork
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import climbing, enumeration, learning
+from latentbits.models.noisy_or import accelerated_em, enumeration, learning
 
 
 def test_the_gradient_is_that_of_the_posterior():
@@ -35,7 +35,7 @@ def test_the_gradient_is_that_of_the_posterior():
         )
         counted = found.counts, credit, found.bias_counts, bias_credit  # what climbing does not look at is empty
         stats = learning.Stats(jnp.asarray(float(len(x))), jnp.stack([log_p.sum(), 0.0]), *counted, *[()] * 6)
-        return climbing.gradient(params, stats, 1.7, 1.5), jax.grad(value)(angles)
+        return accelerated_em.gradient(params, stats, 1.7, 1.5), jax.grad(value)(angles)
 
     with double():
         rows = jnp.asarray(np.nan_to_num(x)), jnp.asarray(seen.astype(float))

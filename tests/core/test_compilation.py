@@ -18,8 +18,8 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from jax.tree_util import Partial
 
-from latentbits.core import kept, keys, programs
-from latentbits.core.programs import Program
+from latentbits.core import compilation, keys, program_cache
+from latentbits.core.compilation import Program
 
 
 class Scale(eqx.Module):
@@ -49,9 +49,9 @@ def cache(monkeypatch, tmp_path):
 
 
 def compiled_by(call):
-    before = len(programs.made())
+    before = len(compilation.made())
     value = call()
-    return value, [one.compiled for one in programs.made()[before:]]
+    return value, [one.compiled for one in compilation.made()[before:]]
 
 
 def test_numbers_are_arguments_and_structure_is_a_constant():
@@ -126,12 +126,12 @@ def test_off_keeps_nothing(monkeypatch, tmp_path):
 
 
 def test_the_oldest_go_when_there_is_no_room(cache, monkeypatch):
-    monkeypatch.setattr(kept, "FILES_BETWEEN_CHECKS", 1)
+    monkeypatch.setattr(program_cache, "FILES_BETWEEN_CHECKS", 1)
     for n in range(2, 5):
         fresh()(np.eye(n, dtype=np.float32))
     files = sorted(cache.glob("*/*.program"), key=lambda path: path.stat().st_mtime_ns)
     assert len(files) == 3
-    monkeypatch.setattr(kept, "MOST_BYTES", sum(path.stat().st_size for path in files[1:]))
+    monkeypatch.setattr(program_cache, "MOST_BYTES", sum(path.stat().st_size for path in files[1:]))
     fresh()(np.eye(5, dtype=np.float32))
     left = set(cache.glob("*/*.program"))
     assert files[0] not in left
@@ -228,7 +228,7 @@ def test_a_program_that_calls_this_process_has_no_name():
     def name(function):
         lowered = jax.jit(function).lower(np.eye(2, dtype=np.float32))
         assert "custom_call" in lowered.as_text()
-        return kept.name(lowered.as_text(), "", jax.local_devices()[0])
+        return program_cache.name(lowered.as_text(), "", jax.local_devices()[0])
 
     def callback(x):
         return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
@@ -276,11 +276,11 @@ def test_another_process_compiles_nothing(cache):
 
 
 def test_an_option_that_this_compiler_does_not_have_is_left_out(cache, monkeypatch):
-    monkeypatch.setattr(programs, "_no_options", set())
-    monkeypatch.setattr(programs, "OFTEN", ((float("inf"), {"xla_cpu_option_of_yesterday": True}),))
+    monkeypatch.setattr(compilation, "_no_options", set())
+    monkeypatch.setattr(compilation, "OFTEN", ((float("inf"), {"xla_cpu_option_of_yesterday": True}),))
     program = Program(lambda x: x + 1)
     assert float(program(1.5)) == 2.5
-    assert programs._no_options == {"xla_cpu_option_of_yesterday"}
+    assert compilation._no_options == {"xla_cpu_option_of_yesterday"}
 
 
 @pytest.mark.parametrize(("rows", "quickly"), [(1000, True), (100_000, False)])
@@ -292,17 +292,17 @@ def test_on_a_gpu_kernels_are_tried_for_large_arrays_alone(rows, quickly):
     lowered = jax.jit(products).lower(*arguments)
 
     def options(program):
-        return programs._options(program._efforts({}, "gpu"), lowered, "gpu")
+        return compilation._options(program._efforts({}, "gpu"), lowered, "gpu")
 
-    assert options(Program(products)) == (programs.UNTRIED if quickly else {})
-    assert options(Program(products, seldom=True)) == programs.UNTRIED
+    assert options(Program(products)) == (compilation.UNTRIED if quickly else {})
+    assert options(Program(products, seldom=True)) == compilation.UNTRIED
 
 
 def test_one_thread_compiles_for_all():
-    program, before = Program(lambda x: x + 4), len(programs.made())
+    program, before = Program(lambda x: x + 4), len(compilation.made())
     with ThreadPoolExecutor(8) as pool:
         assert set(map(float, pool.map(program, [1.5] * 40))) == {5.5}
-    assert len(programs.made()) == before + 1
+    assert len(compilation.made()) == before + 1
 
 
 def test_a_program_that_failed_to_compile_is_tried_again():
@@ -335,7 +335,7 @@ def test_programs_with_calls_that_wait_for_threads_run_one_at_a_time(cache):
 
     assert not alone(Program(jnp.sin))
     assert alone(program)
-    programs.clear()
+    compilation.clear()
     assert alone(program)  # read from disk, if not compiled again
     expected = program(x)
     with ThreadPoolExecutor(8) as pool:

@@ -4,17 +4,17 @@ import jax
 import numpy as np
 import pytest
 
-from latentbits.core import packed
+from latentbits.core import packed_symmetric
 
 
 def positive_definite(size, n=30):
     a = np.random.default_rng(size).normal(size=(n, size, size))
     matrices = a @ a.transpose(0, 2, 1) + 0.1 * np.eye(size)
-    j, k = packed.pairs(size)
+    j, k = packed_symmetric.pairs(size)
     return matrices, matrices[:, j, k]
 
 
-@pytest.mark.parametrize("size", [1, packed.MOST_UNROLLED_ROWS, packed.MOST_UNROLLED_ROWS + 1])
+@pytest.mark.parametrize("size", [1, packed_symmetric.MOST_UNROLLED_ROWS, packed_symmetric.MOST_UNROLLED_ROWS + 1])
 def test_factors(size):
     matrices, entries = positive_definite(size)
     bad = entries.copy()
@@ -23,8 +23,8 @@ def test_factors(size):
 
     @jax.jit
     def found(entries, right, bad):
-        factors = packed.cholesky(entries), *packed.inverse_factor(entries)
-        return *factors, packed.solve(entries, right), packed.cholesky(bad)
+        factors = packed_symmetric.cholesky(entries), *packed_symmetric.inverse_factor(entries)
+        return *factors, packed_symmetric.solve(entries, right), packed_symmetric.cholesky(bad)
 
     with jax.enable_x64(True):
         factor, inverse, log_det, solution, of_bad = found(entries, right, bad)
@@ -43,6 +43,6 @@ def test_determinants_of_any_matrices(size):
     matrices[0, 0, 0] = 0  # needs a pivot
     matrices[1] = 0
     with jax.enable_x64(True), np.errstate(divide="ignore"):
-        found = np.asarray(jax.jit(packed.log_abs_det)(matrices))
+        found = np.asarray(jax.jit(packed_symmetric.log_abs_det)(matrices))
         np.testing.assert_allclose(found, np.linalg.slogdet(matrices)[1], atol=1e-10)
     assert found[1] == -np.inf

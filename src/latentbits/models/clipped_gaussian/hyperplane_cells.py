@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
-from latentbits.core.packed import products, unpack
+from latentbits.core.packed_symmetric import products, unpack
 from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES
 
 __all__ = ["Planes", "centre", "find", "n_cells", "n_distinct", "n_distinct_planes", "nearest", "planes", "violated"]

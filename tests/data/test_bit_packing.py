@@ -20,7 +20,7 @@ def table():
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr("latentbits.data.packing.CHUNK_BYTES", 2 * 64)
+    monkeypatch.setattr("latentbits.data.bit_packing.CHUNK_BYTES", 2 * 64)
 
 
 @pytest.mark.parametrize("kind", ["array", "bool", "blocks", "path"])

@@ -2,7 +2,7 @@
 
 Numbers are arguments: a model's function may be a `jax.tree_util.Partial` whose leaves are settings, so that models
 which differ in numbers alone share their programs.  A program that an earlier process has compiled is traced and
-lowered, which identifies it, and then read from disk (`core/kept.py`).
+lowered, which identifies it, and then read from disk (`core/program_cache.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from latentbits.core import forks, kept
+from latentbits.core import forks, program_cache
 
 __all__ = ["Program", "callable_tree", "clear", "made", "seconds_waited", "setting"]
 
@@ -130,14 +130,14 @@ class Program:
         efforts = self._efforts(static, device.platform)
         lowered = traced.lower()
         text = lowered.as_text()
-        name = kept.name(text, repr((kinds, jax.tree.leaves(returns), efforts, context)), device)
+        name = program_cache.name(text, repr((kinds, jax.tree.leaves(returns), efforts, context)), device)
         # read it from disk, or compile and write it
-        call = None if name is None else kept.load(name, lowered, device)
+        call = None if name is None else program_cache.load(name, lowered, device)
         made.compiled = call is None
         if call is None:
             call = _compile(lowered, _options(efforts, lowered, device.platform))
             if name is not None:
-                kept.write(name, call)
+                program_cache.write(name, call)
         return Ready(call, jax.tree.structure(returns), device.platform == "cpu" and "lapack" in text)
 
     def _traced(self, structure: Any, leaves: list[Any], static: dict[str, Any]) -> tuple[jax.stages.Traced, Any]:

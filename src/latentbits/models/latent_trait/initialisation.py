@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Summary
-from latentbits.core.products import over_rows
 from latentbits.models.latent_trait import tuning
-from latentbits.models.latent_trait.kinds import Columns, Params
+from latentbits.models.latent_trait.column_kinds import Columns, Params
 
 __all__ = ["awake", "init_params"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latentbits.engines.sums import Branch, TreeSum
+from latentbits.engines.tree_sum import Branch, TreeSum
 
 
 def by_halves(values, first=0):

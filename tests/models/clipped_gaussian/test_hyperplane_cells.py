@@ -14,12 +14,12 @@ from scipy.optimize import linprog, minimize
 
 from latentbits.core import tree
 from latentbits.core.states import all_states
-from latentbits.models.clipped_gaussian import cell_probability, cells
+from latentbits.models.clipped_gaussian import cell_probability, hyperplane_cells
 
 ROWS, TOTAL = 80, 24  # the same for most, so that they share their programs
 
-find = jax.jit(cells.find, static_argnums=4)
-nearest = jax.jit(cells.nearest)
+find = jax.jit(hyperplane_cells.find, static_argnums=4)
+nearest = jax.jit(hyperplane_cells.nearest)
 integrate = jax.jit(cell_probability.integrate, static_argnums=7)
 gibbs = jax.jit(cell_probability.gibbs, static_argnums=(5, 6))
 log_interval = jax.jit(cell_probability.log_interval)
@@ -127,7 +127,7 @@ FEWER = pytest.mark.slow("another program, that of fewer latents")
 def test_fewest_violated_bits_against_all_cells(d, q, total, share):
     w, phi = arrangement(d, q, seed=3)
     every = all_cells(w, phi)
-    assert len(every) == cells.n_cells(d, q)
+    assert len(every) == hyperplane_cells.n_cells(d, q)
     rows = np.random.default_rng(d).choice([-1.0, 1.0], size=(ROWS, d))
     fewest = (rows[:, None] != every).sum(2).min(1)
     w, phi = wide(w, phi, total)
@@ -299,7 +299,9 @@ def test_the_number_of_cells_without_biases():
     crossing = np.sort(np.concatenate([np.arctan2(w[:, 0], -w[:, 1]), np.arctan2(-w[:, 0], w[:, 1])]))
     between = crossing + np.diff(crossing, append=crossing[0] + 2 * np.pi) / 2
     rows = clip(w, phi, np.stack([np.cos(between), np.sin(between)], 1))
-    assert cells.n_distinct((rows > 0).astype(np.uint8)) == cells.n_cells(256, 2, bias=False) == 512
+    assert (
+        hyperplane_cells.n_distinct((rows > 0).astype(np.uint8)) == hyperplane_cells.n_cells(256, 2, bias=False) == 512
+    )
     assert ((rows != np.roll(rows, 1, 0)).sum(1) == 1).all()
 
 
@@ -307,7 +309,9 @@ def test_the_number_of_cells_without_biases():
 def test_the_number_of_cells_counted_from_samples(d, q, bias):
     w, phi = arrangement(d, q, seed=1, bias=bias)
     y = np.random.default_rng(0).normal(size=(100_000, q)) * np.geomspace(0.2, 50, 100_000)[:, None]
-    assert cells.n_distinct((y @ w.T + phi > 0).astype(np.uint8)) == cells.n_cells(d, q, bias=bias > 0)
+    assert hyperplane_cells.n_distinct((y @ w.T + phi > 0).astype(np.uint8)) == hyperplane_cells.n_cells(
+        d, q, bias=bias > 0
+    )
 
 
 def test_neighbours_along_a_line_differ_in_one_bit():

@@ -9,11 +9,11 @@ import pytest
 
 from latentbits.core import keys
 from latentbits.engines import stage
-from latentbits.engines.drawing import drawn_rows
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models.binary_sparse_coding.renewal import draw_rows
+from latentbits.engines.weighted_draws import drawn_rows
+from latentbits.models.binary_sparse_coding.reseed_units import draw_rows
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.machine import BINARY
 from latentbits.models.combination_machine.pursuit import stage as pursuit

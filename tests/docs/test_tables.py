@@ -42,7 +42,7 @@ def test_records_know_who_stops_early(family):
     model = family.cls(**{family.size: (2,) if family.has_layers else 2}, random_state=0)
     assert model._stops_early(model._open(rows, reset=True)) == family.stops_early
     if not family.stops_early:
-        with pytest.raises(ValueError, match="no way that held-out rows could stop"):
+        with pytest.raises(ValueError, match="cannot stop early with these settings"):
             model.fit(rows, X_val=rows)
 
 

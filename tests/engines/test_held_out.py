@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import BernoulliMixture, BernoulliProduct, LatentTrait, LatentTree, NoisyOrNetwork
-from latentbits.engines.held_out import PATIENCE, Course, split
+from latentbits.engines.held_out import FEWEST_WAITED_PASSES, Course, split
 from latentbits.engines.memory import MemoryEngine
 
 
@@ -92,7 +92,7 @@ def test_families_that_cannot_be_stopped_refuse(tables):
 
 def test_rows_that_are_impossible_everywhere_do_not_decide():
     course = Course()
-    for i in range(3 * PATIENCE):
+    for i in range(3 * FEWEST_WAITED_PASSES):
         course = course.after(-np.inf, i, 0.0, i)
     assert not course.over
     assert course.params is None
@@ -118,15 +118,15 @@ def test_split_is_of_all_rows_once_with_their_weights():
 
 def test_patience():
     course = Course()
-    for i in range(PATIENCE + 1):
+    for i in range(FEWEST_WAITED_PASSES + 1):
         course = course.after(-float(i), i, 0.0, i)
-        assert course.over == (i == PATIENCE)
+        assert course.over == (i == FEWEST_WAITED_PASSES)
     assert course.params == 0
 
 
 def test_a_fit_that_keeps_gaining_is_not_stopped():
     course = Course()
-    for i in range(3 * PATIENCE):
+    for i in range(3 * FEWEST_WAITED_PASSES):
         course = course.after(float(i), i, 0.0, i)
         assert not course.over
         assert course.params == i

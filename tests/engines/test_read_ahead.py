@@ -10,7 +10,7 @@ import pytest
 
 from latentbits.core.errors import DataError
 from latentbits.engines.chunks import Layout
-from latentbits.engines.read_ahead import AHEAD, read_ahead
+from latentbits.engines.read_ahead import ITEMS_AHEAD, read_ahead
 from latentbits.engines.stream import StreamEngine
 
 
@@ -44,7 +44,7 @@ def test_no_more_are_read_than_there_is_room_for():
     items = read_ahead(counted)
     next(items)
     time.sleep(0.2)
-    assert made == AHEAD  # one is in hand, and not given back yet
+    assert made == ITEMS_AHEAD  # one is in hand, and not given back yet
     items.close()
 
 

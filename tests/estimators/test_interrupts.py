@@ -139,7 +139,7 @@ def test_a_comparison_keeps_what_is_finished(press):
         found = compare(rows(), NAMED)
     assert found.interrupted
     assert found.unfinished == ("three",)
-    assert "three" in str(found).splitlines()[-1]
+    assert "three" in str(found)
     whole = compare(rows(), {name: NAMED[name] for name in ("bits", "two")})
     assert not whole.interrupted
     assert [(e.name, e.bits_per_row) for e in found.entries] == [(e.name, e.bits_per_row) for e in whole.entries]

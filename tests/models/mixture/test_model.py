@@ -111,14 +111,14 @@ def test_given_parameters_may_be_float32():
 
 
 def test_annealing_against_tempered_posteriors():
-    """The objective that is told is that of beta = 1."""
+    """The objective is that of beta = 1."""
     table, at = as_bytes(classes(k=3, missing=0.3)), twin.some_parameters()
     model = mixture.model(3, 0.5, "anneal", accelerate=False)
     acting = model.acting_in(model.stages[0])
     for i in (0, 7):
-        beta = mixture.WARMEST + (1 - mixture.WARMEST) * i / mixture.ANNEALING
+        beta = tuning.ANNEALING_FIRST_BETA + (1 - tuning.ANNEALING_FIRST_BETA) * i / tuning.ANNEALING_PASSES
         wanted, value = twin.em(table, at, 0.5, beta=beta)
-        _, found, objective = step(acting, at, table, None, i, mixture.ANNEALING)
+        _, found, objective = step(acting, at, table, None, i, tuning.ANNEALING_PASSES)
         np.testing.assert_allclose(objective, value, rtol=1e-10)
         np.testing.assert_allclose(found.weights, wanted.weights, rtol=1e-10)
         np.testing.assert_allclose(found.means, wanted.means, rtol=1e-10)
@@ -132,7 +132,7 @@ def test_annealing_chooses_a_strength_when_components_differ_and_files_keep_it(t
     weights = 2 * np.random.default_rng(99).normal(size=(3, 7))
     X = rng.random((200, 7)) < 1 / (1 + np.exp(0.5 - causes @ weights))
     m = BernoulliMixture(6, init="anneal", smoothing="auto", random_state=0, n_init=1, accelerate=False).fit(X)
-    assert mixture.BEGIN != m.smoothing_ < 20
+    assert tuning.SMOOTHING_FIRST_ROWS != m.smoothing_ < 20
     assert np.ptp(m.means_, axis=0).max() > 0.3
     np.testing.assert_array_equal(m.weights_, np.sort(m.weights_)[::-1])
     m.save(tmp_path / "m.safetensors")

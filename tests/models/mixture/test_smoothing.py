@@ -83,7 +83,7 @@ def test_a_step_with_a_strength_to_choose_keeps_it_first_and_then_takes_the_most
     model = mixture.model(3, "auto", accelerate=False)
     acting = model.acting_in(model.stages[0])
     assert model.stages[0].name == "choice of smoothing"
-    for iteration in [mixture.SETTLING - 1] + [mixture.SETTLING] * 8:
+    for iteration in [tuning.SMOOTHING_FIXED_PASSES - 1] + [tuning.SMOOTHING_FIXED_PASSES] * 8:
         params = unchecked(smoothing.Smoothed, start.weights, start.means, strength)
         _, found, objective = step(acting, params, table, None, iteration)
         assert objective == pytest.approx(twin.em(table, start, strength)[1])
@@ -92,7 +92,7 @@ def test_a_step_with_a_strength_to_choose_keeps_it_first_and_then_takes_the_most
         _, ones, seen = twin.counts_of(table, twin.shares(twin.log_joint(table, start)))
         np.testing.assert_allclose(found.weights, wanted.weights, rtol=1e-10)
         np.testing.assert_allclose(found.means, wanted.means, rtol=1e-10)
-        assert found.smoothing == 1.7 or iteration == mixture.SETTLING
+        assert found.smoothing == 1.7 or iteration == tuning.SMOOTHING_FIXED_PASSES
         strength = found.smoothing
     below, at, above = (evidence_of_bits(strength * f, ones, seen, base) for f in (0.9, 1, 1.1))
     assert at > max(below, above)

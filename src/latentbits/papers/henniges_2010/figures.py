@@ -82,7 +82,7 @@ def _in_few_greys(components: np.ndarray) -> np.ndarray:
     """Round each component to an odd number of levels from minus to plus its largest size.
 
     >>> _in_few_greys(np.array([[0.0, 7.2, -14.0]])).tolist()
-    [[0.0, 7.0, -14.0]]
+    [[0.0, 8.0, -14.0]]
     """
     step = np.maximum(np.abs(components).max(1, keepdims=True), 1e-30) / (N_GREYS // 2)
     return np.round(components / step) * step

@@ -82,7 +82,7 @@ def test_a_trait_stops_early(tables):
 def test_families_that_cannot_be_stopped_refuse(tables):
     train, valid, _ = tables
     for m in (BernoulliProduct(), NoisyOrNetwork((2,))):
-        with pytest.raises(ValueError, match="no way that held-out rows could stop"):
+        with pytest.raises(ValueError, match="cannot stop early with these settings"):
             m.fit(train, X_val=valid)
     with pytest.raises(ValueError, match="dense table in memory"):
         LatentTree(2, validation_fraction=0.1).fit(lambda: [train])

@@ -431,7 +431,7 @@ def test_rows_of_their_own_stop_a_machine():
     assert m.score(V) == pytest.approx(m.held_out_history_.max(), abs=1e-4)
     assert m.held_out_history_[-1] < m.held_out_history_.max()
     assert not {"all rows", "log-likelihood"} & {*m.history_table_["stage"]}
-    with pytest.raises(ValueError, match="no way that held-out rows could stop"):
+    with pytest.raises(ValueError, match="cannot stop early with these settings"):
         CombinationMachine(3, learner="stochastic").fit(X, X_val=V)
 
 

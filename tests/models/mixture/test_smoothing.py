@@ -13,7 +13,7 @@ from tests.models.steps import step, unchecked
 from tests.tables import as_bytes, classes
 
 from latentbits.core.tree import double
-from latentbits.models.mixture import coordinates, smoothing
+from latentbits.models.mixture import coordinates, smoothing, tuning
 from latentbits.models.mixture import model as mixture
 
 

@@ -87,7 +87,7 @@ def run(name: str, case: Case, bandwidth: float, flops: float) -> None:
         tell("copying to the device", seconds, "with packing, where bits are packed")
     seconds, _ = timed(lambda: summarise(engine))
     tell("summary", seconds)
-    model = estimator._first_model(engine, SINGLE)
+    model = estimator._model_for(engine)
     layout = layout_for(model.acting_in(model.stages[0]).row_floats(engine.n_features), SINGLE)
     seconds, _ = timed(lambda: put(engine, layout))
     tell("copying as the model has them", seconds, "nothing, where those are there already")

@@ -179,7 +179,7 @@ def test_several_maps_are_made_as_the_one_where_no_model_says_how(monkeypatch):
 
     one = LatentTrait(2, weight_prior=2.5)
     monkeypatch.setattr(exploring, "_fit_map", lambda *given: one)
-    monkeypatch.setattr(exploring.looks, "map_of", lambda *given: None)
+    monkeypatch.setattr(exploring.map_content, "map_of", lambda *given: None)
     monkeypatch.setattr(exploring, "_fit_maps", asked)
     with pytest.raises(Asked) as found:
         exploring.explore(classes(60), model=BernoulliProduct(), n_maps=3, out=None)

@@ -93,7 +93,7 @@ def reconstruction(model: Any, X: Any) -> float:
 
 
 def _named(X: Any, values: np.ndarray) -> Any:
-    """Some rows, with the column names of X where it has any, in the order that the model knows."""
+    """Select rows, with the column names of X where it has any, in the order that the model knows."""
     return like_input(X[: len(values)], values) if hasattr(X, "columns") else values
 
 
@@ -103,6 +103,6 @@ def _values(X: Any) -> np.ndarray:
 
 
 def _bits(model: Any, X: Any) -> np.ndarray:
-    """The bits as the model sees them, with NaN for missing: its `binarize` is applied."""
+    """Return the bits as the model sees them, with NaN for missing: its `binarize` is applied."""
     codes = encode_bits(_values(X), binarize=getattr(model, "binarize", None))
     return np.where(codes == MISSING, np.nan, codes)

@@ -47,7 +47,7 @@ __all__ = ["exploration", "loadings", "map", "misfit", "table", *_HOME]
 
 
 def exploration(found: Any) -> Any:
-    """The comparison of models, the causes of the best, and what they are good for, on one sheet."""
+    """Plot the comparison of models, the causes of the best, and their use, on one sheet."""
     from latentbits.explorer.printed import draw_exploration
 
     return draw_exploration(found.content)
@@ -67,21 +67,21 @@ def map(found: Any, labels: str | None = None) -> Any:
 
 
 def loadings(found: Any) -> Any:
-    """Loadings of the columns on the axes of the map, with their 95 % intervals."""
+    """Plot loadings of the columns on the axes of the map, with their 95 % intervals."""
     from latentbits.explorer.printed_parts import draw_loadings
 
     return draw_loadings(found.content)
 
 
 def table(found: Any) -> Any:
-    """The cells of the table as a picture, rows and columns in the order of the first trait."""
+    """Plot the cells of the table, rows and columns in the order of the first trait."""
     from latentbits.explorer.printed_parts import draw_table
 
     return draw_table(found.content)
 
 
 def misfit(found: Any) -> Any:
-    """The rows and the columns that the model of the map fits worst; of a map that has converged."""
+    """Plot the rows and the columns that the model of the map fits worst; the map must have converged."""
     from latentbits.explorer.printed_parts import draw_misfit
 
     return draw_misfit(found.content)

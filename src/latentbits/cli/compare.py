@@ -75,7 +75,6 @@ def compare(
 
     Ctrl-C ends it, prints the table of the models that are finished, and exits with 130.
     """
-
     check_checkpoint(checkpoint, resume)
     rows = load_rows(source, reading)
     check_bits(rows, binarize)

@@ -30,7 +30,7 @@ def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Fl
 
 
 def over_last(a: Float[Array, "left rows"], b: Float[Array, "right rows"]) -> Float[Array, "left right"]:
-    """``a @ b.T``."""
+    """Compute ``a @ b.T``."""
     block = _block(a.shape[1], SINGLE_PRODUCT_ROWS)
     if block is None or a.shape[1] <= SINGLE_PRODUCT_ROWS:  # rows come last already: few of them are one product
         return a @ b.T

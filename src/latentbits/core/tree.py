@@ -73,7 +73,6 @@ def cast(tree: T, dtype: np.dtype) -> T:
 
 def widen(tree: T) -> T:
     """Widen leaves as totals can hold them: float64, and int64 for counts."""
-
     return jax.tree.map(lambda x: x.astype(_wide(x.dtype)), tree)
 
 
@@ -109,7 +108,7 @@ def added(total: T, part: T) -> T:
 
 
 def summed(stacked: T) -> T:
-    """The sum over the first axis, of a power of two, as `added` adds pairs, and pairs of pairs; inside a program."""
+    """Sum over the first axis, of a power of two, as `added` adds pairs, and pairs of pairs; inside a program."""
     with jax.enable_x64(True):
         total = widen(stacked)
         while jax.tree.leaves(total)[0].shape[0] > 1:

@@ -113,7 +113,7 @@ class Journal:
                 self.write()
 
     def finish(self, number: int, result: Any, *, cut_short: bool) -> None:
-        """A call has ended; where it was cut short, it is to go on from where it stood, and nothing more is kept."""
+        """End a call; where it was cut short, the next goes on from where it stood, and nothing more is kept."""
         if cut_short:
             self._frozen = True
         elif not self._frozen:

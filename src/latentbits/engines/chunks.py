@@ -47,7 +47,7 @@ class Layout(NamedTuple):
     sparse: bool = False
 
     def rows_of_few(self, n_columns: int) -> int:
-        """Number of rows below which a table has few chunks, as each engine can find out before it cuts the first."""
+        """Return the rows below which a table has few chunks, known to each engine before it cuts the first."""
         chunks = PEEKED_CELLS // (self.rows_per_chunk * max(n_columns, 1))
         return self.rows_per_chunk * min(FEW_CHUNKS, max(1, chunks))
 

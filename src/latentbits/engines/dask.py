@@ -297,7 +297,7 @@ def _gathered(client: Any, parts: list[Any]) -> list[Any]:
 
 
 def active_client() -> Any:
-    """The client of `distributed` that computes what Dask is given; None where there is none, or another scheduler."""
+    """Find the client of `distributed` that computes Dask's tasks; None where there is none, or another scheduler."""
     distributed = sys.modules.get("distributed")  # who has a client has imported it
     if distributed is None:
         return None

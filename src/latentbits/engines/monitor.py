@@ -227,7 +227,7 @@ class Remaining:
 
 @contextmanager
 def counted(total: int, label: str, verbose: int) -> Iterator[Callable[[int], None]]:
-    """A function to tell of so much more work done; a bar shows it where somebody is looking."""
+    """Make a function that reports further work as done; a bar shows it on a terminal."""
     bar = bar_for(verbose)
     if bar is None:
         yield lambda n: None

@@ -339,7 +339,7 @@ def _mapped(here: tuple[Any, Pass], engine: Engine, layout: Layout, after: int) 
 
 
 def rows_of_run(given: tuple[Any, Pass], chunks: Iterable[Chunk], layout: Layout) -> PyTree:
-    """A function of each row of a run, as NumPy; leaves without a row axis, the same in every chunk, as they are."""
+    """Map a function over each row of a run, as NumPy; leaves without a row axis, alike in all chunks, stay."""
     parts = [_on_host(*_rows_of_chunk(given, chunk, layout))[-1] for chunk in chunks]
     return jax.tree.map(lambda *pieces: np.concatenate(pieces) if pieces[0].ndim else pieces[0], *parts)
 

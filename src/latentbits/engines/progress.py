@@ -73,7 +73,7 @@ def bar_for(verbose: int) -> Bar | None:
 
 
 def passes_left(left: Sequence[float], target: float) -> float:
-    """Passes until what is left to gain has fallen to the target, if it falls as it has; NaN where it does not.
+    """Estimate the passes until what is left to gain has fallen to the target; NaN where it does not fall.
 
     >>> passes_left([8.0, 4.0, 2.0, 1.0], 0.25), passes_left([8.0, 8.0, 8.0, 8.0], 0.25)
     (2.0, nan)

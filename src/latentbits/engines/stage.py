@@ -145,7 +145,7 @@ class StageRun:
         return Outcome(passed.ahead.params, passed.ahead.state, objective, 1, Stop.CONVERGED, left=0.0)
 
     def _learn(self, before: Outcome, standing: Standing | None = None) -> Outcome:
-        """Passes and updates until the stage is over, or the time, or the user's patience."""
+        """Make passes and updates until the stage is over, or the time, or the user's patience."""
         begun, objectives = None, None
         if standing is None:
             begun = self.here.params

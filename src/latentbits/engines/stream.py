@@ -102,7 +102,7 @@ class _Seen(NamedTuple):
 
 
 def moved(engine: Engine, by: np.ndarray) -> Engine:
-    """The rows of real numbers with a number added to each column, in full precision, on an engine of the same kind."""
+    """Add a number to each column of rows of real numbers, in full precision, on an engine of the same kind."""
     if isinstance(engine, MemoryEngine):
         return MemoryEngine(engine.table + by, engine.weights)
     if isinstance(engine, DaskEngine):

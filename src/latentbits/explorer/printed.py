@@ -42,7 +42,7 @@ N_PLACES = 9  # of a map that are shown as images
 
 
 def draw_exploration(content: Content) -> Any:
-    """What `latentbits.explore` found, for print: the comparison, the causes of the best model, and their use.
+    """Draw the results of `latentbits.explore` for print: the comparison, the best model's causes, and their use.
 
     The best is one that has converged; others are marked in the comparison.
 
@@ -78,7 +78,7 @@ def draw_exploration(content: Content) -> Any:
 
 
 def draw_map(content: Content, labels: str | None = None) -> Any:
-    """The map of `latentbits.explore`, for print: where the rows are, and what the places stand for.
+    """Draw the map of `latentbits.explore` for print: where the rows are, and what the places stand for.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _grey(images: np.ndarray) -> np.ndarray:
 
 
 def _plot_causes(gallery: Gallery, content: Content, ax: Any) -> None:
-    """The lowest layer of causes: as images, or by the columns that tell most."""
+    """Draw the lowest layer of causes: as images, or by the most informative columns."""
     shape, names = content.table.image_shape, content.table.columns
     if gallery.trees:
         tree = gallery.trees[0]
@@ -172,7 +172,7 @@ def _plot_causes(gallery: Gallery, content: Content, ax: Any) -> None:
 
 
 def _use(content: Content, gallery: Gallery | None) -> Callable[[Any], None] | None:
-    """What the third panel shows: completed images, else the spectrum, numbers of causes, or the course of the fit."""
+    """Choose the third panel: completed images, else the spectrum, numbers of causes, or the course of the fit."""
     guesses, shape = content.guesses, content.table.image_shape
     if shape is not None and guesses is not None:
         return lambda ax: _plot_guesses(guesses, shape, content.table.real, ax)

@@ -25,7 +25,7 @@ TIMES = 1.96  # standard errors on either side of an interval that holds 95 of 1
 
 
 def draw_loadings(content: Content) -> Any:
-    """Loadings of the columns on both axes of the map, with their 95 % intervals where these can be told.
+    """Draw loadings of the columns on both axes of the map, with their 95 % intervals where they are known.
 
     There is a line for each of the columns that change most along the map; of images, the loadings are images.
     """
@@ -53,7 +53,7 @@ def draw_loadings(content: Content) -> Any:
 
 
 def draw_table(content: Content) -> Any:
-    """The cells of the table as a picture: rows in the order of trait 1, columns in that of their loadings on it.
+    """Draw the cells of the table: rows in the order of trait 1, columns in that of their loadings on it.
 
     One pixel is a cell, or a block of cells where there are very many.
     """
@@ -82,7 +82,7 @@ def draw_table(content: Content) -> Any:
 
 
 def draw_misfit(content: Content) -> Any:
-    """The rows and the columns that the model of the map fits worst.
+    """Draw the rows and the columns that the model of the map fits worst.
 
     Bits of rows beyond what is expected, and what a cell of a column costs by the others, and alone.
     """
@@ -138,7 +138,7 @@ def _reach(where: Map, table: Table) -> np.ndarray:
 
 
 def _dots(ax: Any, values: np.ndarray, bars: np.ndarray, sure: np.ndarray) -> None:
-    """A point a line, from the top, with bars where they are known."""
+    """Draw a point a line, from the top, with bars where they are known."""
     for chosen, colour in ((sure, ACCENT), (~sure, GREY)):
         place = np.flatnonzero(chosen)
         ax.errorbar(

@@ -50,7 +50,7 @@ def maps_asked(model: Any) -> int:
 
 
 def like(model: Any, n_maps: int) -> Any:
-    """A model of so many maps, or of one, with the options of another that it has, too."""
+    """Make a model of `n_maps` maps, or of one, with the options that it shares with another."""
     cls = family("trait-maps" if n_maps > 1 else "latent-trait").cls
     both = {name: value for name, value in model.get_params(deep=False).items() if name in cls._get_param_names()}
     return cls(**both | ({"n_maps": n_maps} if n_maps > 1 else {}))

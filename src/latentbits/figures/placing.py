@@ -33,7 +33,7 @@ def text_widths(words: Sequence[str], size: float) -> np.ndarray:
 
 
 def columns_that_fit(widths: Sequence[float] | np.ndarray, room: float) -> int:
-    """The most columns, at least one, in which things fit that are set one below the other, column by column.
+    """Count the most columns, at least one, in which things fit that are set one below the other.
 
     >>> columns_that_fit([10.0, 10.0, 40.0], 55.0)
     2
@@ -77,7 +77,7 @@ def spread_apart(places: np.ndarray, sizes: np.ndarray, low: float, high: float)
 
 
 def widened(window: Window, aspect: float, most: float = 1.25) -> Window:
-    """The window, made wider or higher about its middle to have an aspect (width / height); at most so many times.
+    """Widen or heighten a window about its middle to an aspect (width / height); at most by a factor.
 
     >>> widened((0.0, 1.0, 0.0, 1.0), 1.5, most=2.0)
     (-0.25, 1.25, 0.0, 1.0)
@@ -176,7 +176,7 @@ def _choose_sides(ends: np.ndarray, window: Window) -> tuple[np.ndarray, np.ndar
 
 
 def words_on_curves(x: np.ndarray, curves: np.ndarray, widths: np.ndarray, height: float) -> np.ndarray:
-    """A place on each curve for its name: away from the other curves, and no two names overlapping.
+    """Find a place on each curve for its name: away from the other curves, and no two names overlapping.
 
     Parameters
     ----------

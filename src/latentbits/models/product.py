@@ -118,7 +118,6 @@ def model(smoothing: float = 0.0) -> Model:
     smoothing
         Pseudo-rows of fair coins beside the data: a Beta prior on every column.
     """
-
     return Model(
         name="Bernoulli product",
         init=_init,

@@ -196,7 +196,7 @@ def _em(
 
 
 def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.ndarray, counts: np.ndarray) -> _Found:
-    """Normal distribution with a mean and a variance for each class."""
+    """Find the normal distribution of each class: its mean and variance."""
     n, k = likely.shape
     overall = float(counts @ (y - counts @ y / counts.sum()) ** 2 / counts.sum())
     least = max(LEAST_VARIANCE_SHARE * overall, np.finfo(float).tiny)

@@ -264,7 +264,6 @@ def gibbs(
         A row rests after a sweep in which no unit's probability of a change reached this (the paper's 0.05), and the
         loop ends with the last row.
     """
-
     least = 0.0 if stop_below is None else stop_below
 
     def chains(params: Params, on: Array, off: Array, states: Any, keys: Array, frozen: Any) -> Chains:

@@ -19,7 +19,7 @@ X = sparse_coding.draw(THETA, N, seed=2)
 
 def test_every_numbered_equation_has_a_function():
     texts = [getattr(equations, name).__doc__ for name in equations.__all__] + [equations.Posterior.mean.__doc__]
-    numbers = {int(found[1]) for text in texts if (found := re.match(r"Equation \((\d)\)", text))}
+    numbers = {int(found[1]) for text in texts if (found := re.match(r"(?:Equation|\w+) \((\d)\)", text))}
     assert numbers == set(range(1, 9))
 
 

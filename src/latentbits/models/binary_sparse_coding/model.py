@@ -3,7 +3,7 @@
 Eq. (1): y = s W + noise, where each of H causes is on with probability pi and the noise has standard deviation sigma in
 every column.  (The paper's W is ours transposed.)  `equations.py` has the numbered equations of the paper one by one,
 in plain NumPy.  Sums (6) to (8) run over the rows M of highest evidence (`selection.py`).  With gamma = H all of it is
-exact EM, which the estimator ends with where it can (`settling.py`).
+exact EM, which the estimator ends with where it can (`exact_em.py`).
 
 A missing entry is one more latent: E[y_d s_h] = sum_j W_jd <s_j s_h> and E[y_d^2] = E[(s W)_d^2] + sigma^2 stand in for
 what was not seen, so that (6) keeps its one H x H system for all columns.

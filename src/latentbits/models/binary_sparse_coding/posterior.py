@@ -63,7 +63,7 @@ class Params(eqx.Module):
 class Shared(eqx.Module):
     """Numbers that the rows of a pass share.
 
-    `threshold`, `centre` and `width` are for the selection of rows (`selection.py`), `drawn` is for `renewal.py`.
+    `threshold`, `centre` and `width` are for the selection of rows (`selection.py`), `drawn` is for `reseed_units.py`.
     """
 
     constant: Float[Array, ""]  # H log(1 - pi)

@@ -1,7 +1,7 @@
 """Deterministic clipping: the Gaussian mass of a row's cell, and samples of the latents within it.
 
 Both integrate or sample one direction exactly: along any line the cell is an interval, and the conditional of the
-prior N(0, I) on a line is a standard Gaussian.  See `cells.py` for what a cell is.
+prior N(0, I) on a line is a standard Gaussian.  See `hyperplane_cells.py` for what a cell is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From counts of pairs to weights and biases: one pass over the rows, and then a function of each pair.
 
 With few columns all matrices of pairs are kept; with very many the rows are packed as bits, and no such matrix outlives
-the fit (`wide.py`).
+the fit (`many_columns.py`).
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def wide_stages(
     rows: Callable[[], Iterable[np.ndarray]],
     weights: np.ndarray | None = None,
 ) -> tuple[Stage, ...]:
-    """Learn without matrices of pairs that outlive it (`wide.py`), for very many columns.
+    """Learn without matrices of pairs that outlive it (`many_columns.py`), for very many columns.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ in the paper (`noise="none"`: bits are a function of y), or kept as noise of eac
 factor model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on
 from there (`em.py`).  Given a row, y is integrated over (`use.py`) by a lattice of nodes for all rows (`lattice.py`) or
 by points for each row, around where expectation propagation (`expectation.py`) puts it (`likelihood.py`); without noise
-the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
+the rows that can occur are the cells of an arrangement of hyperplanes (`hyperplane_cells.py`).
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _all_states(field: Float[Array, "rows hidden"]) -> tuple[Float[Array, " rows
 
 
 def e_step(units: Units, held_out: float, max_active: int | None = None) -> Callable[..., tuple[Stats, None]]:
-    """Make the clamped half of the gradient; missing inputs are summed out (`holes.py`).
+    """Make the clamped half of the gradient; missing inputs are summed out (`missing_inputs.py`).
 
     With `max_active` both halves have the same states, those with few active units: with all of them in this half
     alone, what is climbed would be no likelihood, and would go up for ever in the states that the other leaves out.

@@ -9,7 +9,7 @@ p(t | m) the same is true of sum_m share_m P~(t | m), which is a bound on p(t): 
 Tipping 1998 do so with principal components.)
 
 Parameter expansion goes map by map, as the latents of every map have their own prior.  Rows keep a posterior for each
-map.  Each computes as in `model.py`, and the results are put together here (`map_params.py`, `maps_beginning.py`,
+map.  Each computes as in `model.py`, and the results are put together here (`map_params.py`, `maps_initialisation.py`,
 `maps_use.py`).
 """
 

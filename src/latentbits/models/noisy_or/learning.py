@@ -52,13 +52,13 @@ class Stats(eqx.Module):
     bias_seen, bias_credit
         The same of the biases, the top layer's too.
     pivot_seen, pivot_credit
-        Trials and successes in the rows where the pivot child of a cause is on (`renewal.py`).
+        Trials and successes in the rows where the pivot child of a cause is on (`reseed_units.py`).
     gain
         For each hidden unit, log of how much more probable rows are with it than without it, all else as it is.
     change
         For each hidden unit, the probability that two draws at its turn in the last sweep differ.
     odd, odd_weight
-        Bits of each layer that no cause explains, in the rows where these are least probable (`renewal.py`).
+        Bits of each layer that no cause explains, in the rows where these are least probable (`reseed_units.py`).
     """
 
     n_rows: Float[Array, ""]

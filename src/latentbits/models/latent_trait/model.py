@@ -4,7 +4,7 @@
 
 The paper's numbered equations are in `equations.py`; the README of `papers/tipping_1998` says where each is in use.
 
-Beyond the paper: columns that are continuous or categorical (`column_kinds.py`), missing entries (left out of every sum),
+Beyond the paper: continuous and categorical columns (`column_kinds.py`), missing entries (left out of every sum),
 EM by adaptive quadrature, and two accelerations.  Parameter expansion (Liu, Rubin & Wu 1998) lets the prior of the
 latents be any Gaussian during the M-step, and then folds its mean and covariance back into weights and biases;
 Anderson's method extrapolates the sequence (`core/anderson.py`), and takes back what did not help.

@@ -3,8 +3,8 @@
     p(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j)
 
 EM with responsibilities in log space.  A missing bit's term is left out, which marginalises it exactly.  Learning
-starts either from the best of several short runs (`initialisation.py`), or by the paper's splitting schedule: one component,
-EM, split every component into two that are slightly perturbed, EM, and so on; where doubling would give too many, only
+starts either from the best of several short runs (`initialisation.py`), or by the paper's splitting schedule: one
+component, EM, split every component into two that are slightly perturbed, EM, and so on; where doubling would give too many, only
 some are split (45 = 32 + 13).  EM is accelerated, and where parameters are few Newton's method ends it (`newton.py`).
 
 Annealing (Ueda & Nakano 1998) has rows shared by more components first: by r_k ~ (w_k p_k)^beta, with beta on its way

@@ -7,12 +7,12 @@ those above the layer that is adapted keep the weights of their random start.  I
 layers above it have no weights, and the biases of layer l are the prior probabilities of its units; when the next layer
 comes, most of that is left to it.
 
-Beyond the paper, too: idle units are put to new use as learning goes on (`reseed_units.py`), and at the end all layers are
-adapted together, where there are few units by exact EM (`accelerated_em.py`), otherwise with statistics averaged over the
-updates, so that the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
+Beyond the paper, too: idle units are put to new use as learning goes on (`reseed_units.py`), and at the end all layers
+are adapted together, where there are few units by exact EM (`accelerated_em.py`), otherwise with statistics averaged
+over the updates, so that the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 
-The record is put together here.  Its parts: `settings.py`, `initialisation.py` (first parameters), `state.py` (what is handed
-from pass to pass), `e_step.py`, `update.py`, `stages.py`, and `inference.py` (what a fitted network says of rows).
+The record is put together here.  Its parts: `settings.py`, `initialisation.py` (first parameters), `state.py` (passed on
+from pass to pass), `e_step.py`, `update.py`, `stages.py`, and `inference.py` (answers of a fitted network on rows).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pictures of noisy-OR networks: weights from layer to layer, what units stand for, and a row with its explanation.
 
 Each function takes arrays and, if you have some, Axes, and returns the Axes it drew on.  What is drawn comes from a
-`NoisyOrNetwork` (`weights_`, `biases_`); `layer_summaries` prepares the arrays.
+`NoisyOrNetwork` (`weights_`, `biases_`); `arrays.py` and `reports/networks.py` prepare the arrays.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def plot_projected(
     """Plot P(input is on) of single units that are on alone in their layer, as images; a line for each layer.
 
     The first image of a line, "none", has all units of the layer off: what the biases of it and below make of the
-    inputs.  `layer_summaries.project_down` has the equation, and says where it is exact.
+    inputs.  `reports.networks.project_down` has the equation, and says where it is exact.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def plot_explanation(
     ----------
     row : (d,) array of 0 and 1, NaN for missing
     credits : sequence of Credit, bottom first
-        Of `layer_summaries.credit_of`.
+        Shares by layer, from `arrays.credit_of`.
     ax : matplotlib Axes, optional
     image_shape : (height, width), optional
     column_names : sequence of d names, optional

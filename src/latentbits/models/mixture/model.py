@@ -5,7 +5,8 @@
 EM with responsibilities in log space.  A missing bit's term is left out, which marginalises it exactly.  Learning
 starts either from the best of several short runs (`initialisation.py`), or by the paper's splitting schedule: one
 component, EM, split every component into two that are slightly perturbed, EM, and so on; where doubling would give
-too many, only some are split (45 = 32 + 13).  EM is accelerated, and where parameters are few Newton's method ends it (`newton.py`).
+too many, only some are split (45 = 32 + 13).  EM is accelerated, and where parameters are few Newton's method ends it
+(`newton.py`).
 
 Annealing (Ueda & Nakano 1998) has rows shared by more components first: by r_k ~ (w_k p_k)^beta, with beta on its way
 to 1.  Meanwhile the history has the objective of the parameters at beta = 1.

@@ -11,8 +11,8 @@ Beyond the paper, too: idle units are put to new use as learning goes on (`resee
 are adapted together, where there are few units by exact EM (`accelerated_em.py`), otherwise with statistics averaged
 over the updates, so that the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 
-The record is put together here.  Its parts: `settings.py`, `initialisation.py` (first parameters), `state.py` (kept from
-pass to pass), `e_step.py`, `update.py`, `stages.py`, and `inference.py` (answers of a fitted network on rows).
+The record is put together here.  Its parts: `settings.py`, `initialisation.py` (first parameters), `state.py` (kept
+from pass to pass), `e_step.py`, `update.py`, `stages.py`, and `inference.py` (answers of a fitted network on rows).
 """
 
 from __future__ import annotations

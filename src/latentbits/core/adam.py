@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Float, Int, PyTree
 
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Progress
 
 __all__ = ["Adam", "Number", "direction", "falling"]
@@ -30,27 +30,30 @@ class Adam(eqx.Module):
     @classmethod
     def at_rest(cls, params: PyTree[Float[Array, "..."]]) -> Adam:
         """Before the first update."""
-        nothing = jax.tree.map(jnp.zeros_like, params)
-        return cls(jnp.zeros((), jnp.int32), nothing, nothing)
+        xp = namespace(params)
+        nothing = jax.tree.map(xp.zeros_like, params)
+        return cls(xp.zeros((), "int32"), nothing, nothing)
 
 
 def direction(
     state: Adam, gradient: PyTree[Float[Array, "..."]], memory: float = MEAN_DECAY
 ) -> tuple[Adam, PyTree[Float[Array, "..."]]]:
     """Divide the gradient by its typical size, entry by entry."""
+    xp = namespace(gradient)
     count = state.count + 1
     mean = jax.tree.map(lambda m, g: memory * m + (1 - memory) * g, state.mean, gradient)
-    square = jax.tree.map(lambda s, g: SQUARE_DECAY * s + (1 - SQUARE_DECAY) * jnp.square(g), state.square, gradient)
+    square = jax.tree.map(lambda s, g: SQUARE_DECAY * s + (1 - SQUARE_DECAY) * xp.square(g), state.square, gradient)
 
     def ahead(m: Array, s: Array) -> Array:
         # of means that began at 0, so much is there
-        there, there_of_squares = 1 - jnp.exp(count * jnp.log(jnp.asarray([memory, SQUARE_DECAY], m.dtype)))
-        return (m / there) / (jnp.sqrt(s / there_of_squares) + LEAST_DIVISOR)
+        there, there_of_squares = 1 - xp.exp(count * xp.log(xp.asarray([memory, SQUARE_DECAY], m.dtype)))
+        return (m / there) / (xp.sqrt(s / there_of_squares) + LEAST_DIVISOR)
 
     return Adam(count, mean, square), jax.tree.map(ahead, mean, square)
 
 
 def falling(rate: Number, n_updates: Number, progress: Progress) -> Float[Array, ""]:
     """Return a step size that falls along a cosine to a fiftieth, over all epochs, or fewer updates."""
-    done = jnp.minimum(jnp.maximum(progress.fraction, progress.step / n_updates), 1)
-    return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * done)))
+    xp = namespace(progress)
+    done = xp.minimum(xp.maximum(progress.fraction, progress.step / n_updates), 1)
+    return rate * (0.02 + 0.49 * (1 + xp.cos(xp.pi * done)))

@@ -11,10 +11,9 @@ step may miss a slow direction, so several in a row must promise little (`promis
 from __future__ import annotations
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
+from latentbits.core.arrays import Array, namespace, pick
 from latentbits.core.packed_symmetric import pairs, solve
 
 __all__ = ["ROUNDING", "Anderson", "advance", "left", "promise", "start"]
@@ -62,11 +61,12 @@ class Anderson(eqx.Module):
 
 def start(x: Float[Array, " size"], n_images: int, memory: int) -> Anderson:
     """Return the state before the first point."""
-    zeros = jnp.zeros((memory, x.size), x.dtype)
-    none = jnp.asarray(0, jnp.int32)
-    best = jnp.asarray(-jnp.inf, x.dtype)
-    images, promised = jnp.broadcast_to(x, (n_images, x.size)), jnp.full(PROMISED_POINTS, jnp.inf)
-    return Anderson(best, x, images, none, none, x, jnp.zeros_like(x), zeros, zeros, promised)
+    xp = namespace(x)
+    zeros = xp.zeros((memory, x.size), x.dtype)
+    none = xp.asarray(0, "int32")
+    best = xp.asarray(-xp.inf, x.dtype)
+    images, promised = xp.broadcast_to(x, (n_images, x.size)), xp.full(PROMISED_POINTS, xp.inf)
+    return Anderson(best, x, images, none, none, x, xp.zeros_like(x), zeros, zeros, promised)
 
 
 def promise(state: Anderson, nats: Float[Array, ""]) -> Anderson:
@@ -75,13 +75,15 @@ def promise(state: Anderson, nats: Float[Array, ""]) -> Anderson:
     After a step that was taken back there is nothing to extrapolate from, and a plain one in a slow direction promises
     a hundredth of what is left.
     """
-    promised = jnp.append(state.promised[1:], nats)
-    return eqx.tree_at(lambda s: s.promised, state, jnp.where(state.refused > 0, state.promised, promised))
+    xp = namespace(state)
+    promised = xp.append(state.promised[1:], nats)
+    return eqx.tree_at(lambda s: s.promised, state, xp.where(state.refused > 0, state.promised, promised))
 
 
 def left(state: Anderson) -> Float[Array, ""]:
     """Return what is left to gain: the most of what was promised; NaN where no step from the best point climbs."""
-    return jnp.where(state.refused >= MOST_REFUSALS, jnp.nan, jnp.max(state.promised))
+    xp = namespace(state)
+    return xp.where(state.refused >= MOST_REFUSALS, xp.nan, xp.max(state.promised))
 
 
 def advance(
@@ -103,42 +105,41 @@ def advance(
     -------
     state, next point, and whether x was kept (its objective did not fall).
     """
-    good = value >= state.value - slack - ROUNDING * jnp.abs(value)
+    xp = namespace(x)
+    good = value >= state.value - slack - ROUNDING * xp.abs(value)
     memory = state.points.shape[0]
     residual = images[0] - x
     # the very first good point has no predecessor to differ from
-    first = jnp.isneginf(state.value) | (state.refused > 0)
-    slot = jnp.arange(memory)[:, None] == state.n_kept % memory
-    points = jnp.where(slot & ~first, x - state.point, state.points)
-    residuals = jnp.where(slot & ~first, residual - state.residual, state.residuals)
+    first = xp.isneginf(state.value) | (state.refused > 0)
+    slot = xp.arange(memory)[:, None] == state.n_kept % memory
+    points = xp.where(slot & ~first, x - state.point, state.points)
+    residuals = xp.where(slot & ~first, residual - state.residual, state.residuals)
     n_kept = state.n_kept + ~first
     ahead = _extrapolated(x, residual, points, residuals)
-    none = jnp.zeros_like(state.refused)
+    none = xp.zeros_like(state.refused)
     accepted = Anderson(value, x, images, none, n_kept, x, residual, points, residuals, state.promised)
 
     # the image itself, then the more cautious ones, then shorter and shorter steps along the last
     n_images = images.shape[0]
     extrapolated = (state.n_kept > 0) | (state.refused > 0)  # a refusal empties the memory
-    place = state.refused + jnp.where(extrapolated, 0, 1)
-    image = state.images[jnp.clip(place, 0, n_images - 1)]
-    shorter = 0.5 ** jnp.maximum(place - (n_images - 1), 0)
+    place = state.refused + xp.where(extrapolated, 0, 1)
+    image = state.images[xp.clip(place, 0, n_images - 1)]
+    shorter = 0.5 ** xp.maximum(place - (n_images - 1), 0)
     back = state.best + shorter * (image - state.best)
-    nothing = jnp.zeros_like(state.points)
+    nothing = xp.zeros_like(state.points)
     refused = Anderson(
         state.value,
         state.best,
         state.images,
         place + 1,
-        jnp.zeros_like(state.n_kept),
+        xp.zeros_like(state.n_kept),
         state.best,
         state.residual,
         nothing,
         nothing,
         state.promised,
     )
-    pick = lambda a, b: jnp.where(good, a, b)  # noqa: E731
-    kept = Anderson(*(pick(getattr(accepted, f), getattr(refused, f)) for f in Anderson.__dataclass_fields__))
-    return kept, pick(ahead, back), good
+    return *pick(good, (accepted, ahead), (refused, back)), good
 
 
 def _extrapolated(
@@ -148,11 +149,12 @@ def _extrapolated(
     residuals: Float[Array, "memory size"],
 ) -> Float[Array, " size"]:
     """x + residual, less the part of the residual that former differences explain."""
+    xp = namespace(x)
     gram = residuals @ residuals.T
     # slots that hold nothing are zero: their diagonal of 1 keeps the system solvable and their share 0
-    diagonal = jnp.diag(gram)
-    unit = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-    scaled = gram * jnp.outer(unit, unit) + jnp.diag(jnp.where(diagonal > 0, RELATIVE_RIDGE, 1.0))
+    diagonal = xp.diag(gram)
+    unit = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, 1.0))
+    scaled = gram * xp.outer(unit, unit) + xp.diag(xp.where(diagonal > 0, RELATIVE_RIDGE, 1.0))
     j, k = pairs(len(diagonal))
     share = unit * solve(scaled[j, k][None], (unit * (residuals @ residual))[None])[0]
     return x + residual - share @ (points + residuals)

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
+
+from latentbits.core.arrays import Array
 
 __all__ = ["Annealed", "log_mean_weight"]
 

@@ -16,8 +16,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int32, Key, Num, UInt8, UInt32
+from jaxtyping import Float, Int32, Key, Num, UInt8, UInt32
 
+from latentbits.core.arrays import Array
 from latentbits.core.deterministic_sums import over_rows
 
 __all__ = ["MISSING", "Batch", "Packed", "SparseBatch", "SparseRows", "make_batch", "row_keys"]

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
+
+from latentbits.core.arrays import Array
 
 __all__ = ["over_last", "over_rows", "sum_over_rows"]
 

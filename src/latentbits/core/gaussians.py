@@ -5,8 +5,9 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.packed_symmetric import inverse_factor, pairs, products
 
 __all__ = ["Gaussian", "from_precision", "moments"]

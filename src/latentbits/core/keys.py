@@ -12,19 +12,19 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key, UInt32
 
-__all__ = ["fold", "of_seed", "raw", "typed"]
+__all__ = ["fold", "of_seed", "raw", "typed", "words"]
 
 Raw = UInt32[np.ndarray, "2"]
 
 GENERATOR = "threefry2x32"
-WORD = 2**32
+WORD = 2**32 - 1  # the bits of a word
 PARITY = 0x1BD11BDA  # of Threefry-2x32 (Salmon, Moraes, Dror & Shaw 2011), as the rotations
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def of_seed(seed: int) -> Raw:
     """Make the key of ``jax.random.key(seed)``."""
-    return np.array([seed // WORD % WORD, seed % WORD], np.uint32)
+    return np.array([seed >> 32 & WORD, seed & WORD], np.uint32)
 
 
 def fold(key: Raw, number: int) -> Raw:
@@ -36,16 +36,34 @@ def fold(key: Raw, number: int) -> Raw:
     >>> bool((jax.random.key_data(theirs) == ours).all())
     True
     """
+    return np.array(_encrypted(key, 0, number & WORD), np.uint32)
+
+
+def words(key: Raw, n: int) -> tuple[UInt32[np.ndarray, " n"], UInt32[np.ndarray, " n"]]:
+    """Return the first and the second word of each of n random numbers, as `jax.random` makes them of this key.
+
+    >>> import jax
+    >>> theirs = jax.random.split(jax.random.key(7, impl=GENERATOR), 3)
+    >>> bool((np.stack(words(of_seed(7), 3), 1) == jax.random.key_data(theirs)).all())
+    True
+    """
+    counts = np.arange(n, dtype=np.uint64)
+    first, second = _encrypted(key, counts >> 32, counts & WORD)
+    return first.astype(np.uint32), second.astype(np.uint32)
+
+
+def _encrypted(key: Raw, x: Any, y: Any) -> tuple[Any, Any]:
+    """Encrypt pairs of words, integers or arrays of 64 bits, by a key."""
     first, second = int(key[0]), int(key[1])
-    words = (first, second, first ^ second ^ PARITY)
-    x, y = first, (number + second) % WORD
+    schedule = (first, second, first ^ second ^ PARITY)
+    x, y = (x + first) & WORD, (y + second) & WORD
     for block in range(5):
         for turn in ROTATIONS[block % 2]:
-            x = (x + y) % WORD
-            y = (y << turn | y >> (32 - turn)) % WORD ^ x
-        x = (x + words[(block + 1) % 3]) % WORD
-        y = (y + words[(block + 2) % 3] + block + 1) % WORD
-    return np.array([x, y], np.uint32)
+            x = (x + y) & WORD
+            y = (y << turn | y >> (32 - turn)) & WORD ^ x
+        x = (x + schedule[(block + 1) % 3]) & WORD
+        y = (y + schedule[(block + 2) % 3] + block + 1) & WORD
+    return x, y
 
 
 def raw(key: Any) -> Raw:

@@ -1,8 +1,8 @@
 """The `Model` record: what a family of equations must supply, and nothing else.
 
-A model is a record of pure functions over pytrees.  It knows no device, file, cluster or progress bar.  Every
-function below is traced by JAX: `e_step` and the uses of a model in the precision of the rows, the rest in
-float64.  ``docs/add-a-model.md`` builds one step by step.
+A model is a record of pure functions over pytrees.  It knows no device, file, cluster or progress bar.  Functions of
+rows are compiled, in the precision of the rows; the rest is NumPy in float64 (`on_host`), or compiled in float64 where
+parameters are many.  ``docs/add-a-model.md`` builds one step by step.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, UInt8, UInt32
+from jaxtyping import Float, Int, Key, UInt8, UInt32
 
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch
 
 __all__ = [
@@ -54,7 +55,7 @@ class Progress(eqx.Module):
     step
         Updates made in this stage; the same as `iteration` but in minibatch stages.
     key
-        Fresh at every update, for whatever is random outside the rows.
+        Fresh at every update, for whatever is random outside the rows; raw on the host (`core/keys.py`).
     rows
         Numbers of some rows, drawn by their weights at every update: a model that looks at a few rows in the next
         pass takes some of these.  None where each row counts once, and any number is as good as another.
@@ -63,13 +64,14 @@ class Progress(eqx.Module):
     iteration: Int[Array, ""]
     max_iter: Int[Array, ""]
     step: Int[Array, ""]
-    key: Key[Array, ""]
+    key: AnyKey
     rows: UInt32[Array, " drawn"] | None = None
 
     @property
     def fraction(self) -> Float[Array, ""]:
         """How much of the stage is over, from 0 to 1; a stage that only evaluates is at its end."""
-        return jnp.where(self.max_iter > 0, self.iteration / jnp.maximum(self.max_iter, 1), 1.0)
+        xp = namespace(self.max_iter)
+        return xp.where(self.max_iter > 0, self.iteration / xp.maximum(self.max_iter, 1), 1.0)
 
 
 class Summary(eqx.Module):
@@ -376,6 +378,10 @@ class Model(NamedTuple):
         ``sparse``
             Whether `e_step`, `log_likelihood`, `infer` and `rounding` take a `SparseBatch`, too: a sparse table then
             stays one.  Without, its rows are written out chunk by chunk.
+        ``on_host``
+            Whether the functions that see no rows (`init`, `prepare`, `update`, `objective`, `start`, `done`, `left`,
+            `watch`, and those of stages) take their functions from `core/arrays.py`, and so run in NumPy: they do, as
+            long as parameters are few (`engines/host.py`).  Keys are raw there.
     """
 
     name: str
@@ -400,6 +406,7 @@ class Model(NamedTuple):
     rounding: Callable[[Params, Shared, Batch], Float[Array, " rows"]] | None = None
     needs_summary: bool = True
     sparse: bool = False
+    on_host: bool = False
 
     def acting_in(self, stage: Iterate | Schedule | OnePass | Evaluate) -> Model:
         """Replace functions of the model by those of a stage."""

@@ -9,9 +9,9 @@ taken back.  The same quadratic model tells what is left to gain.
 from __future__ import annotations
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
+
+from latentbits.core.arrays import Array, namespace, pick, solve_triangular
 
 __all__ = ["Newton", "advance", "start"]
 
@@ -37,10 +37,9 @@ class Newton(eqx.Module):
 
 def start(x: Float[Array, " size"]) -> Newton:
     """Return the state before the first point."""
-    nothing, far = jnp.zeros_like(x), jnp.asarray(jnp.inf, x.dtype)
-    return Newton(
-        -far, x, nothing, jnp.zeros((x.size, x.size), x.dtype), nothing, jnp.full_like(far, FIRST_DAMPING), far
-    )
+    xp = namespace(x)
+    nothing, far = xp.zeros_like(x), xp.asarray(xp.inf, x.dtype)
+    return Newton(-far, x, nothing, xp.zeros((x.size, x.size), x.dtype), nothing, xp.full_like(far, FIRST_DAMPING), far)
 
 
 def advance(
@@ -52,21 +51,22 @@ def advance(
     unit: Float[Array, "size size"],
 ) -> tuple[Newton, Float[Array, " size"]]:
     """Return the next point, given objective, gradient and information at x, and the information that is the unit."""
-    good = value >= state.value - RELATIVE_ROUNDING * jnp.abs(value)
-    scale = 1 / jnp.sqrt(jnp.maximum(jnp.diag(unit), 1e-300))
-    root = jnp.linalg.cholesky(unit * jnp.outer(scale, scale) + RELATIVE_RIDGE * jnp.eye(x.size))
-    inverse = jax.scipy.linalg.solve_triangular(root, jnp.diag(scale), lower=True)
-    bends, turned = jnp.linalg.eigh(inverse @ information @ inverse.T)
+    xp = namespace(x)
+    good = value >= state.value - RELATIVE_ROUNDING * xp.abs(value)
+    scale = 1 / xp.sqrt(xp.maximum(xp.diag(unit), 1e-300))
+    root = xp.linalg.cholesky(unit * xp.outer(scale, scale) + RELATIVE_RIDGE * xp.eye(x.size))
+    inverse = solve_triangular(root, xp.diag(scale), lower=True)
+    bends, turned = xp.linalg.eigh(inverse @ information @ inverse.T)
     axes = inverse.T @ turned
     slope = axes.T @ gradient
     # where it bends up, what a step of the longest kind would gain: much at a saddle, nothing where a value runs away
-    reach = LONGEST_STEP / jnp.maximum(jnp.abs(axes).max(0), 1e-300)
-    upward = jnp.abs(slope) * reach + 0.5 * jnp.abs(bends) * reach**2
-    left = jnp.sum(jnp.where(bends < UPWARD_EIGENVALUE, upward, 0.5 * slope**2 / jnp.maximum(bends, LEAST_EIGENVALUE)))
-    damping = jnp.maximum(state.damping / 8, LEAST_DAMPING)
+    reach = LONGEST_STEP / xp.maximum(xp.abs(axes).max(0), 1e-300)
+    upward = xp.abs(slope) * reach + 0.5 * xp.abs(bends) * reach**2
+    left = xp.sum(xp.where(bends < UPWARD_EIGENVALUE, upward, 0.5 * slope**2 / xp.maximum(bends, LEAST_EIGENVALUE)))
+    damping = xp.maximum(state.damping / 8, LEAST_DAMPING)
     here = Newton(value, x, bends, axes, slope, damping, left)
-    back = eqx.tree_at(lambda s: s.damping, state, jnp.maximum(16 * state.damping, 1e-4))
-    state = jax.tree.map(lambda a, b: jnp.where(good, a, b), here, back)
-    step = state.axes @ (state.slope / jnp.maximum(jnp.abs(state.bends), state.damping))
-    step = jnp.where(jnp.isfinite(step).all(), step, 0.0)  # where a value has run so far that nothing bends any more
-    return state, state.best + step * jnp.minimum(1, LONGEST_STEP / jnp.maximum(jnp.abs(step).max(initial=0), 1e-300))
+    back = eqx.tree_at(lambda s: s.damping, state, xp.maximum(16 * state.damping, 1e-4))
+    state = pick(good, here, back)
+    step = state.axes @ (state.slope / xp.maximum(xp.abs(state.bends), state.damping))
+    step = xp.where(xp.isfinite(step).all(), step, 0.0)  # where a value has run so far that nothing bends any more
+    return state, state.best + step * xp.minimum(1, LONGEST_STEP / xp.maximum(xp.abs(step).max(initial=0), 1e-300))

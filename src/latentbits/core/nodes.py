@@ -15,9 +15,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, UInt32
+from jaxtyping import Float, Key, UInt32
 from scipy.stats import chi, norm, qmc
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import row_keys
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import cholesky, log_abs_det, pairs, products

@@ -8,10 +8,14 @@ programs with such calls run side by side on a CPU (`core/compilation.py`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
+
+from latentbits.core.arrays import Array, namespace, on_device
 
 __all__ = ["cholesky", "inverse_factor", "log_abs_det", "pairs", "products", "solve", "unpack"]
 
@@ -31,7 +35,7 @@ def products(x: Float[Array, "*rows size"], twice: bool = False) -> Float[Array,
     """x_j x_k, packed; `twice` counts both (j, k) and (k, j), so that ``packed(M) . products(x) = x' M x``."""
     j, k = pairs(x.shape[-1])
     packed = x[..., j] * x[..., k]
-    return packed * jnp.asarray(np.where(j == k, 1, 2), x.dtype) if twice else packed
+    return packed * namespace(x).asarray(np.where(j == k, 1, 2), x.dtype) if twice else packed
 
 
 def unpack(packed: Float[Array, "*rows pairs"], size: int) -> Float[Array, "*rows size size"]:
@@ -148,4 +152,7 @@ def solve(packed: Float[Array, "rows pairs"], right: Float[Array, "rows size"]) 
         factor = jax.scipy.linalg.cho_factor(unpack(packed, right.shape[1]), lower=True)
         return jax.scipy.linalg.cho_solve(factor, right[..., None])[..., 0]
 
+    if not on_device(packed, right):
+        host: Any = np
+        return host.linalg.solve(unpack(packed, right.shape[1]), right[..., None])[..., 0]
     return jax.lax.platform_dependent(packed, right, cpu=lapack, default=unrolled)

@@ -15,8 +15,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 
 __all__ = ["Stats", "count"]

@@ -11,8 +11,9 @@ has many.)  The quadratic model also tells what is left to gain, ``g.step / 2``,
 from __future__ import annotations
 
 import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
+
+from latentbits.core.arrays import Array, namespace, pick
 
 __all__ = ["Secants", "advance", "left", "start"]
 
@@ -61,14 +62,16 @@ class Secants(eqx.Module):
 
 def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
     """Return the state before the first point."""
-    zeros, none = jnp.zeros((memory, x.size), x.dtype), jnp.asarray(0, jnp.int32)
-    far = jnp.asarray(jnp.inf, x.dtype)
-    return Secants(-far, x, x, none, jnp.zeros_like(x), none, zeros, zeros, none, jnp.full(PROMISED_POINTS, far))
+    xp = namespace(x)
+    zeros, none = xp.zeros((memory, x.size), x.dtype), xp.asarray(0, "int32")
+    far = xp.asarray(xp.inf, x.dtype)
+    return Secants(-far, x, x, none, xp.zeros_like(x), none, zeros, zeros, none, xp.full(PROMISED_POINTS, far))
 
 
 def left(state: Secants) -> Float[Array, ""]:
     """Return the nats that are left to gain, all rows together."""
-    return jnp.max(state.promised)
+    xp = namespace(state)
+    return xp.max(state.promised)
 
 
 def advance(
@@ -96,27 +99,28 @@ def advance(
     unseen
         How flat directions may be that the differences do not span, for what is left to gain.
     """
+    xp = namespace(x)
     good = value >= state.value - slack
     residual = image - x
     memory = state.points.shape[0]
     # the first good point, and the one after a step that was taken back, has no predecessor to differ from
-    follows = jnp.isfinite(state.value) & (state.refused == 0)
-    slot = (jnp.arange(memory)[:, None] == state.n_kept % memory) & follows
-    points = jnp.where(slot, x - state.best, state.points)
-    residuals = jnp.where(slot, residual - state.residual, state.residuals)
+    follows = xp.isfinite(state.value) & (state.refused == 0)
+    slot = (xp.arange(memory)[:, None] == state.n_kept % memory) & follows
+    points = xp.where(slot, x - state.best, state.points)
+    residuals = xp.where(slot, residual - state.residual, state.residuals)
     step, whole, hidden, top = _step(residual * scale, points * scale, residuals * scale)
     step, whole = step / scale, whole / scale
     climbs = gradient @ step > 0
-    n_sure = jnp.where(top & climbs & follows, state.n_sure + 1, 0)
+    n_sure = xp.where(top & climbs & follows, state.n_sure + 1, 0)
     promised, short = gradient @ whole, gradient @ residual
-    bound = jnp.where(jnp.abs(short) < floor, jnp.abs(short) / LEAST_CURVATURE, jnp.inf)
-    told = jnp.where(n_sure >= SURE_PASSES, promised + hidden / unseen, jnp.inf)
-    promised = jnp.append(state.promised[1:], 0.5 * CAUTION_FACTOR * jnp.minimum(told, bound))
+    bound = xp.where(xp.abs(short) < floor, xp.abs(short) / LEAST_CURVATURE, xp.inf)
+    told = xp.where(n_sure >= SURE_PASSES, promised + hidden / unseen, xp.inf)
+    promised = xp.append(state.promised[1:], 0.5 * CAUTION_FACTOR * xp.minimum(told, bound))
     accepted = Secants(
         value,
         x,
         image,
-        jnp.zeros_like(state.refused),
+        xp.zeros_like(state.refused),
         residual,
         state.n_kept + follows,
         points,
@@ -126,23 +130,21 @@ def advance(
     )
 
     # the image itself, which cannot fall but by rounding, and then shorter steps towards it
-    nothing = jnp.zeros_like(state.points)
+    nothing = xp.zeros_like(state.points)
     refused = Secants(
         state.value,
         state.best,
         state.image,
         state.refused + 1,
         state.residual,
-        jnp.zeros_like(state.n_kept),
+        xp.zeros_like(state.n_kept),
         nothing,
         nothing,
-        jnp.zeros_like(state.n_sure),
-        jnp.full_like(state.promised, jnp.inf),
+        xp.zeros_like(state.n_sure),
+        xp.full_like(state.promised, xp.inf),
     )
     back = state.best + 0.25**state.refused * state.residual
-    pick = lambda a, b: jnp.where(good, a, b)  # noqa: E731
-    kept = Secants(*(pick(getattr(accepted, f), getattr(refused, f)) for f in Secants.__dataclass_fields__))
-    return kept, pick(x + jnp.where(climbs, step, residual), back)
+    return pick(good, (accepted, x + xp.where(climbs, step, residual)), (refused, back))
 
 
 def _step(
@@ -152,22 +154,23 @@ def _step(
 
     And the square of what of it lies outside that space; and whether H is positive there.
     """
-    length = jnp.linalg.norm(points, axis=1, keepdims=True)
-    unit = jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1), 0)
+    xp = namespace(residual)
+    length = xp.linalg.norm(points, axis=1, keepdims=True)
+    unit = xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0)
     points, residuals = points * unit, residuals * unit
-    values, vectors = jnp.linalg.eigh(points @ points.T)
-    new = values > DEPENDENT_SHARE * jnp.maximum(values[-1], DEPENDENT_SHARE)
-    combine = jnp.where(new, vectors / jnp.sqrt(jnp.where(new, values, 1)), 0)
+    values, vectors = xp.linalg.eigh(points @ points.T)
+    new = values > DEPENDENT_SHARE * xp.maximum(values[-1], DEPENDENT_SHARE)
+    combine = xp.where(new, vectors / xp.sqrt(xp.where(new, values, 1)), 0)
     axes, changes = combine.T @ points, combine.T @ residuals
     bend = -axes @ changes.T
     # an axis that is none bends as the complete data do, and so changes nothing
-    bend = 0.5 * (bend + bend.T) + jnp.diag(jnp.where(new, 0.0, 1.0))
-    bends, turned = jnp.linalg.eigh(bend)
+    bend = 0.5 * (bend + bend.T) + xp.diag(xp.where(new, 0.0, 1.0))
+    bends, turned = xp.linalg.eigh(bend)
     axes = turned.T @ axes
     along = axes @ residual
 
     def divided(least: float) -> Float[Array, " size"]:
-        return residual + ((1 / jnp.maximum(jnp.abs(bends), least) - 1) * along) @ axes
+        return residual + ((1 / xp.maximum(xp.abs(bends), least) - 1) * along) @ axes
 
-    hidden = jnp.maximum(residual @ residual - along @ along, 0)
+    hidden = xp.maximum(residual @ residual - along @ along, 0)
     return divided(LEAST_CURVATURE), divided(LEAST_CURVATURE_LEFT), hidden, bends[0] > 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.special import erfcx
+
+from latentbits.core.arrays import Array, namespace
 
 __all__ = ["TINY", "HalfLine", "half_line", "log1mexp", "log_cosh", "log_probabilities"]
 
@@ -26,11 +27,12 @@ def log1mexp(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     >>> bool(jnp.isclose(log1mexp(jnp.asarray(1e-7)), jnp.log(1e-7)))
     True
     """
+    xp = namespace(u)
     small = u < np.log(2.0)
     # both branches get an argument that is safe for them: a NaN in the branch not taken would poison gradients
-    near = jnp.log(-jnp.expm1(-jnp.where(small, u, 1.0)))
-    far = jnp.log1p(-jnp.exp(-jnp.where(small, 1.0, u)))
-    return jnp.where(small, near, far)
+    near = xp.log(-xp.expm1(-xp.where(small, u, 1.0)))
+    far = xp.log1p(-xp.exp(-xp.where(small, 1.0, u)))
+    return xp.where(small, near, far)
 
 
 def log_cosh(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -40,8 +42,9 @@ def log_cosh(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     >>> round(float(log_cosh(jnp.asarray(1.0))), 4)
     0.4338
     """
-    size = jnp.abs(x)
-    return size + jnp.log1p(jnp.exp(-2 * size)) - np.log(2.0)
+    xp = namespace(x)
+    size = xp.abs(x)
+    return size + xp.log1p(xp.exp(-2 * size)) - np.log(2.0)
 
 
 def log_probabilities(p: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
@@ -49,8 +52,9 @@ def log_probabilities(p: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"]
 
     In float64, please: in float32 ``1 - TINY`` is 1.
     """
-    p = jnp.clip(p, TINY, 1 - TINY)
-    return jnp.log(p), jnp.log1p(-p)
+    xp = namespace(p)
+    p = xp.clip(p, TINY, 1 - TINY)
+    return xp.log(p), xp.log1p(-p)
 
 
 class HalfLine(NamedTuple):
@@ -82,27 +86,28 @@ def half_line(z: Float[Array, "*shape"]) -> HalfLine:
     >>> round(float(cut.log_mass), 3), round(float(cut.ratio), 4), round(float(400 * cut.variance), 3)
     (-203.917, 20.0498, 0.985)
     """
-    single = z.dtype == jnp.float32
-    size = jnp.abs(z)
+    xp = namespace(z)
+    single = z.dtype == np.float32
+    size = xp.abs(z)
     t = (size - MIDDLE) / (size + MIDDLE)
-    smooth = jnp.zeros_like(t)
+    smooth = xp.zeros_like(t)
     for coefficient in _excess_coefficients(12 if single else 24):
         smooth = smooth * t + coefficient
     excess = smooth / (size + 1.25)
     tail = size + excess  # phi / Phi at -|z|
-    density = jnp.exp(-0.5 * size**2) / np.sqrt(2 * np.pi)
+    density = xp.exp(-0.5 * size**2) / np.sqrt(2 * np.pi)
     outside = density / tail  # Phi(-|z|)
     below = z <= 0
-    log_mass = jnp.where(
+    log_mass = xp.where(
         below,
-        -0.5 * size**2 - jnp.log(np.sqrt(2 * np.pi) * tail),
-        jnp.log1p(jnp.where(below, 0.0, -outside)),  # of an argument that is safe where it is not taken
+        -0.5 * size**2 - xp.log(np.sqrt(2 * np.pi) * tail),
+        xp.log1p(xp.where(below, 0.0, -outside)),  # of an argument that is safe where it is not taken
     )
-    ratio = jnp.where(below, tail, density / (1 - outside))
-    variance = 1 - ratio * jnp.where(below, excess, z + ratio)
+    ratio = xp.where(below, tail, density / (1 - outside))
+    variance = 1 - ratio * xp.where(below, excess, z + ratio)
     far = -z > (30.0 if single else 1000.0)  # where that has no digits left, two terms of its series do
-    inverse_square = 1 / jnp.where(far, z, 1.0) ** 2
-    return HalfLine(log_mass, ratio, jnp.where(far, inverse_square * (1 - 6 * inverse_square), variance))
+    inverse_square = 1 / xp.where(far, z, 1.0) ** 2
+    return HalfLine(log_mass, ratio, xp.where(far, inverse_square * (1 - 6 * inverse_square), variance))
 
 
 MIDDLE = 4.0  # |z| that `half_line` maps to 0; with it, polynomials of these degrees are right to rounding

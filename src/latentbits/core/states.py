@@ -7,7 +7,9 @@ from math import comb
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, UInt8
+from jaxtyping import Int, UInt8
+
+from latentbits.core.arrays import Array
 
 __all__ = ["all_states", "count_sparse_states", "sparse_states", "state_block"]
 

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.deterministic_sums import sum_over_rows
 
 __all__ = [
@@ -116,15 +117,15 @@ def summed(stacked: T) -> T:
         return jax.tree.map(lambda x: x[0], total)
 
 
-def strong(tree: T) -> T:
-    """Put a tree on the device, floats in float64, without JAX's weak types, which would compile everything twice."""
+def strong(tree: T, to_device: bool = True) -> T:
+    """Make floats float64, and put a tree on the device without JAX's weak types, which would compile all twice."""
 
-    def leaf(x: Any) -> Array:
+    def leaf(x: Any) -> Any:
         if _is_key(x):
             return x
         values = np.asarray(x)
-        # not jnp.asarray, which compiles a program for each shape
-        return jax.device_put(values.astype(np.float64) if values.dtype.kind == "f" else values)
+        values = values.astype(np.float64) if values.dtype.kind == "f" else values
+        return jax.device_put(values) if to_device else values  # not jnp.asarray, which compiles one for each shape
 
     return jax.tree.map(leaf, tree)
 

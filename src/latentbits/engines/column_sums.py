@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import MISSING, Packed
 from latentbits.core.compilation import Program
 from latentbits.engines.chunks import is_complete

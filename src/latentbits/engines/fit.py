@@ -11,13 +11,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Key, PyTree
+from jaxtyping import Key, PyTree
 
 from latentbits.core import interrupts, keys, tree
+from latentbits.core.arrays import Array
 from latentbits.core.compilation import callable_tree
 from latentbits.core.model import Model, Stop
 from latentbits.engines import checkpoint
 from latentbits.engines.held_out import mean_log_likelihood
+from latentbits.engines.host import without_rows
 from latentbits.engines.memory_backoff import Room
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
@@ -152,7 +154,8 @@ def fit(
             with tree.double():
                 if params is not None:
                     return params
-                return begin(callable_tree(model.init), keys.fold(keys.fold(root, restart), 0), summary)
+                key = keys.fold(keys.fold(root, restart), 0)
+                return without_rows(begin, model.on_host)(callable_tree(model.init), key, summary)
 
         # all restarts, of which one wins
         run = Run(engine, dtype, memory_budget, monitor, 0, Room(), held_out=watched)

@@ -10,14 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.errors import JaxRuntimeError
-from jaxtyping import Array, Key, PyTree, UInt32
+from jaxtyping import Key, PyTree, UInt32
 
 from latentbits.core import interrupts, keys, limits, tree
+from latentbits.core.arrays import Array, fold_in, on_device
 from latentbits.core.batch import make_batch
 from latentbits.core.compilation import Program, callable_tree
 from latentbits.core.model import Model, Progress
 from latentbits.engines.chunks import Chunk, Layout
 from latentbits.engines.devices import Copies, device_of, on
+from latentbits.engines.host import runs_on_host, without_rows
 from latentbits.engines.memory_backoff import Room
 from latentbits.engines.parallel_chunks import InFlight
 from latentbits.engines.tree_sum import Branch, TreeSum
@@ -99,9 +101,9 @@ class Clock(NamedTuple):
 
     def progress(self, purpose: int) -> Progress:
         """Make the `Progress` of learning, with another key for each purpose (`PREPARE`, `UPDATE`)."""
-        iteration, max_iter, step = (jnp.asarray(x) for x in (self.iteration, self.max_iter, self.step))
-        key = jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.step), purpose)
-        return Progress(iteration, max_iter, step, key, None if self.rows is None else jnp.asarray(self.rows))
+        key = keys.typed(self.key) if on_device(self.key) else self.key
+        where: Any = self._replace(key=fold_in(fold_in(key, self.step), purpose))
+        return Progress(*where)
 
 
 class Pass(NamedTuple):
@@ -214,7 +216,8 @@ def prepared(
 ) -> tuple[PyTree, PyTree, PyTree]:
     """Return shared quantities in float64, and parameters and shared quantities in the precision of the rows."""
     with tree.double():
-        return prepare(callable_tree(model.prepare), params, state, clock, dtype=dtype)
+        run = without_rows(prepare, runs_on_host(model, params))
+        return run(callable_tree(model.prepare), params, state, clock, dtype=dtype)
 
 
 def start_pass(model: Model, dtype: np.dtype, params: PyTree, key: Key[Array, ""]) -> Pass:

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Key, PyTree
+from jaxtyping import PyTree
 
 from latentbits.core import interrupts, keys, tree
 from latentbits.core.errors import FitError
 from latentbits.core.model import Model, OnePass, Over, Stage, Stop, Transform
 from latentbits.engines.chunks import MOST_ROWS
+from latentbits.engines.host import runs_on_host
 from latentbits.engines.monitor import Monitor, Record
 from latentbits.engines.stage import Outcome, Run, StageRun, Standing
 
@@ -194,7 +195,7 @@ def _run_stages(
         try:
             interrupts.check()
             if isinstance(stage, Transform):
-                found = _transform(stage, keys.typed(keys.fold(stage_key, 0)), outcome, run.monitor)
+                found = _transform(model, stage, keys.fold(stage_key, 0), outcome, run.monitor)
                 if found is Over.LEARNING:
                     outcome = outcome._replace(in_last_stage=True)
                     break
@@ -224,9 +225,11 @@ def _passes_follow(stages: tuple[Stage, ...]) -> bool:
     return any(not isinstance(stage, Transform) for stage in stages)
 
 
-def _transform(stage: Transform, key: Key[Array, ""], before: Outcome, monitor: Monitor) -> PyTree | Over:
+def _transform(model: Model, stage: Transform, key: keys.Raw, before: Outcome, monitor: Monitor) -> PyTree | Over:
     """Call the function of a stage on the host; return new parameters, or that learning is over."""
     left = (lambda: monitor.seconds_left,) if stage.timed else ()
+    on_host = runs_on_host(model, before.params)
     with tree.double():
-        found = stage.function(key, tree.strong(before.params), before.state, *left)
-        return found if found is Over.LEARNING else tree.strong(found)
+        params = tree.strong(before.params, to_device=not on_host)
+        found = stage.function(key if on_host else keys.typed(key), params, before.state, *left)
+        return found if found is Over.LEARNING else tree.strong(found, to_device=not on_host)

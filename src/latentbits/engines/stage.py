@@ -11,13 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.errors import JaxRuntimeError
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from latentbits.core import keys, tree
+from latentbits.core.arrays import Array, on_device
 from latentbits.core.compilation import Program, callable_tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop, Summary
 from latentbits.engines.held_out import Course
+from latentbits.engines.host import runs_on_host, without_rows
 from latentbits.engines.memory_backoff import Room
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
@@ -130,8 +132,9 @@ class StageRun:
         """Run the stage from where another has ended, or from where it stood; return its outcome."""
         if standing is not None:
             return self._learn(before, standing)
+        self.on_host = runs_on_host(self.model, before.params)
         with tree.double():
-            params = tree.strong(before.params)
+            params = tree.strong(before.params, to_device=not self.on_host)
         self.here = self._start(params)
         if isinstance(self.stage, Evaluate):
             return before._replace(params=params, objective=self._evaluate(), n_iter=0)
@@ -156,6 +159,7 @@ class StageRun:
             self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, *_ = standing
             self.course, objectives = self.best.held_out, standing.objectives
             self.layout = self.layout._replace(rows_per_chunk=standing.rows_per_chunk)  # as those of the states of rows
+            self.on_host = runs_on_host(self.model, self.here.params)
         try:
             reason = self._passes(before.reason, objectives)
         except KeyboardInterrupt:
@@ -250,7 +254,7 @@ class StageRun:
 
     def _start(self, params: PyTree) -> _Position:
         with tree.double():
-            state = None if self.model.start is None else tree.strong(call(callable_tree(self.model.start), params))
+            state = None if self.model.start is None else self._call(self.model.start, params)
         shared, *in_rows = prepared(self.model, self.run.dtype, params, state, self._clock())
         return _Position(params, state, shared, *in_rows)
 
@@ -309,9 +313,8 @@ class StageRun:
         model = self.model
         assert model.update is not None, f"stage {self.stage.name!r} has no update"
         with tree.double():
-            told, position = advance(
-                Functions.of(model), here.state, here.params, here.shared, stats, now, following, dtype=self.run.dtype
-            )
+            functions, given = Functions.of(model), (here.state, here.params, here.shared, stats, now, following)
+            told, position = without_rows(advance, self.on_host)(functions, *given, dtype=self.run.dtype)
         self.step += 1
         return told, _Position(*position)
 
@@ -334,13 +337,16 @@ class StageRun:
                 self._shrink(error)
         objective = self._objective(self.here, stats)
         with tree.double():
-            watched = jax.device_get(call(callable_tree(self.model.watch), self.here.params))
+            watched = jax.device_get(self._call(self.model.watch, self.here.params))
         self._record(objective, watched)
         return objective
 
     def _objective(self, here: _Position, stats: PyTree) -> float:
         with tree.double():
-            return float(call(callable_tree(self.model.objective), here.params, here.shared, stats))
+            return float(self._call(self.model.objective, here.params, here.shared, stats))
+
+    def _call(self, function: Callable[..., Any], *args: PyTree) -> Any:
+        return without_rows(call, self.on_host)(callable_tree(function), *args)
 
     def _record(self, objective: float, watched: dict[str, Any]) -> None:
         run, stage = self.run, self.stage
@@ -371,8 +377,8 @@ class _Told(NamedTuple):
 
     value: Array
     watched: dict[str, Array]
-    done: Array
-    left: Array
+    done: Array | bool
+    left: Array | float
 
 
 @Program
@@ -392,8 +398,8 @@ def advance(
     value, watched = functions.objective(params, shared, stats), functions.watch(params)
     state, params = functions.update(state, params, shared, stats, now.progress(UPDATE))
     shared = functions.prepare(params, state, following.progress(PREPARE))
-    done = jnp.asarray(False) if functions.done is None else functions.done(state)
-    left = jnp.asarray(jnp.nan) if functions.left is None else functions.left(state)
+    done = False if functions.done is None else functions.done(state)
+    left = jnp.nan if functions.left is None else functions.left(state)
     return _Told(value, watched, done, left), (
         params,
         state,
@@ -412,4 +418,4 @@ def call(function: Partial, *args: PyTree) -> Any:
 @partial(Program, seldom=True)
 def begin(init: Partial, key: Array, summary: Summary) -> PyTree:
     """Return starting parameters."""
-    return init(keys.typed(key), summary)
+    return init(keys.typed(key) if on_device(key) else key, summary)

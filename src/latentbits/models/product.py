@@ -13,8 +13,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Key, ScalarLike
+from jaxtyping import Float, Key, ScalarLike
 
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import LogLikelihood, Model, OnePass, Progress, Summary
 from latentbits.core.special import log_probabilities
@@ -53,11 +54,11 @@ class Posterior(eqx.Module):
 
 def _prepare(params: Params, state: None, progress: Progress | None) -> Shared:
     log_one, log_zero = log_probabilities(params.means)
-    return Shared(log_one, log_zero, jnp.sum(log_zero))
+    return Shared(log_one, log_zero, log_zero.sum())
 
 
-def _init(key: Key[Array, ""], summary: Summary) -> Params:
-    return Params(jnp.full(summary.mean.shape, 0.5))
+def _init(key: AnyKey, summary: Summary) -> Params:
+    return Params(namespace(summary).full(summary.mean.shape, 0.5))
 
 
 def _e_step(params: Params, shared: Shared, batch: Batch | SparseBatch, row_state: None) -> tuple[Stats, None]:
@@ -99,14 +100,14 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
 def _update(
     smoothing: ScalarLike, state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[None, Params]:
-    total = stats.observed + smoothing
-    return None, Params(jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5))
+    xp, total = namespace(stats), stats.observed + smoothing
+    return None, Params(xp.where(total > 0, (stats.ones + smoothing / 2) / xp.maximum(total, 1e-300), 0.5))
 
 
 def _objective(smoothing: ScalarLike, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     ones = stats.ones + smoothing / 2
     total = stats.observed + smoothing
-    return jnp.sum(ones * shared.log_one + (total - ones) * shared.log_zero)
+    return (ones * shared.log_one + (total - ones) * shared.log_zero).sum()
 
 
 @cache
@@ -134,4 +135,5 @@ def model(smoothing: float = 0.0) -> Model:
         stages=(OnePass("counting"),),
         needs_summary=False,
         sparse=True,
+        on_host=True,
     )

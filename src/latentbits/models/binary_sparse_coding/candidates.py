@@ -11,7 +11,9 @@ from functools import reduce
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
+
+from latentbits.core.arrays import Array
 
 __all__ = ["Selection", "linear_terms", "number_of", "ranks", "select"]
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from latentbits.core import anderson
 from latentbits.core.anderson import Anderson
+from latentbits.core.arrays import Array
 from latentbits.core.model import Evaluate, Iterate, Model, Prepare, Progress
 from latentbits.models.binary_sparse_coding.maximisation import maximum
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared

@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Float, Int, Key, PyTree
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.compilation import callable_tree
 from latentbits.core.model import Evaluate, Model, Progress, Schedule, Summary

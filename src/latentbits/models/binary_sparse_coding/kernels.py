@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import pallas
 from jax.experimental.pallas import triton
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.models.binary_sparse_coding.candidates import Selection, linear_terms, number_of, ranks
 from latentbits.models.binary_sparse_coding.tuning import ROWS_PER_TILE, STATES_PER_TILE
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Key, PyTree
+from jaxtyping import Key, PyTree
 
+from latentbits.core.arrays import Array
 from latentbits.core.errors import FitError
 from latentbits.core.model import Model, Stop
 from latentbits.models.binary_sparse_coding.exact_em import at_rest

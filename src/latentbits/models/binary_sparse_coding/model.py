@@ -20,8 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import (
     EStep,

@@ -21,8 +21,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.states import sparse_states
 from latentbits.models.binary_sparse_coding import kernels

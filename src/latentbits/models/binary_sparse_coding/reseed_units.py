@@ -9,8 +9,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, UInt32
+from jaxtyping import Bool, Float, Int, Key, UInt32
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import Progress
 from latentbits.models.binary_sparse_coding.tuning import DRAWN_ROWS

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.special import gammaln
 
+from latentbits.core.arrays import Array
 from latentbits.models.binary_sparse_coding.tuning import SCORE_BINS
 
 __all__ = ["correction", "histogram", "look_ahead", "scores", "share_within"]

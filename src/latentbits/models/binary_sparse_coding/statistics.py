@@ -8,8 +8,9 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.tree import sum_rows
 from latentbits.models.binary_sparse_coding import kernels

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 from scipy.stats import qmc
 
+from latentbits.core.arrays import Array
 from latentbits.core.packed_symmetric import products, unpack
 from latentbits.core.special import log1mexp
 from latentbits.models.clipped_gaussian.hyperplane_cells import Planes, planes, violated

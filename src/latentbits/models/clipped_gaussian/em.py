@@ -36,10 +36,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from latentbits.core import anderson, nodes
 from latentbits.core.anderson import Anderson
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.gaussians import moments

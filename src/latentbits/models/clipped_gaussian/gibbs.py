@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from latentbits.core.arrays import Array
 from latentbits.models.clipped_gaussian.expectation import Factors
 
 __all__ = ["gibbs"]

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, UInt8
+from jaxtyping import Bool, Float, Int, Key, UInt8
 
+from latentbits.core.arrays import Array
 from latentbits.core.packed_symmetric import products, unpack
 from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES
 

@@ -23,8 +23,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.packed_symmetric import cholesky, pairs
 from latentbits.core.special import half_line
 from latentbits.models.clipped_gaussian import expectation as ep

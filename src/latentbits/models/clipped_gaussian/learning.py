@@ -15,9 +15,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from latentbits.core import tree
+from latentbits.core.arrays import Array
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft, no_limit
 from latentbits.core.model import Measure, OnePass, Progress, Stage, Transform

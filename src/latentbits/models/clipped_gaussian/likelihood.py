@@ -17,9 +17,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, UInt32
+from jaxtyping import Bool, Float, Int, Key, UInt32
 from scipy.stats import qmc
 
+from latentbits.core.arrays import Array
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
 from latentbits.models.clipped_gaussian import expectation as ep

@@ -20,8 +20,9 @@ from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Key
+from jaxtyping import Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.model import Model, Progress, Summary
 from latentbits.models.clipped_gaussian import em
 from latentbits.models.clipped_gaussian import expectation as ep

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 
 __all__ = ["Params", "signs_of"]

@@ -32,9 +32,10 @@ from typing import NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
 from latentbits.core.annealing import Annealed, log_mean_weight
+from latentbits.core.arrays import Array
 from latentbits.models.combination_machine.bases import Base, fit_base, log_components
 from latentbits.models.combination_machine.chains import gibbs, sweep
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from latentbits.core import lbfgs
 from latentbits.core.adam import Number
+from latentbits.core.arrays import Array
 from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.models.combination_machine import evidence
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved

@@ -8,8 +8,9 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.models.combination_machine.machine import Units
 from latentbits.models.combination_machine.tuning import BASE_COMPONENTS
 

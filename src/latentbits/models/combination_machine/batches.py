@@ -12,9 +12,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from latentbits.core.adam import Adam, direction, falling
+from latentbits.core.arrays import Array
 from latentbits.core.model import Progress, Schedule
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.centring import Centre, centre_of, centred, followed, uncentred

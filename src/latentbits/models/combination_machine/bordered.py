@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.models.combination_machine.machine import Machine, Params
 
 __all__ = ["Bordered", "bordered", "machine_in", "moved", "moved_on_host"]

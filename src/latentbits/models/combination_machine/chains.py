@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field, softplus
 
 __all__ = ["draw_hidden", "gibbs", "gibbs_moments", "sweep", "tempered"]

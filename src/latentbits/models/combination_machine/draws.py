@@ -11,8 +11,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, UInt8
+from jaxtyping import Float, Key, UInt8
 
+from latentbits.core.arrays import Array
 from latentbits.core.states import all_states
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
 from latentbits.models.combination_machine.partition import n_enumerated

@@ -21,8 +21,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
 from latentbits.models.combination_machine.tuning import PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION

@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, UInt32
+from jaxtyping import Bool, Float, UInt32
 
+from latentbits.core.arrays import Array
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
 from latentbits.models.combination_machine.truncation import log_terms
 

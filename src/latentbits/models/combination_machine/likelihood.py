@@ -21,8 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Progress
 from latentbits.core.tree import sum_rows

@@ -20,8 +20,9 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.states import state_block
 from latentbits.models.combination_machine.annealing import annealed_log_sum, annealed_means
 from latentbits.models.combination_machine.chains import draw_hidden

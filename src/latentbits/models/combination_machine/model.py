@@ -18,9 +18,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Float, Int, Key
 
 from latentbits.core.annealing import Annealed
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
 from latentbits.core.states import sparse_states

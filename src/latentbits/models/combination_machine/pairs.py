@@ -14,8 +14,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.models.combination_machine.machine import Units, softplus, some
 from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, HALF_LEAST_ROWS
 

@@ -37,8 +37,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import BINARY, Machine, Units
 from latentbits.models.combination_machine.tuning import (

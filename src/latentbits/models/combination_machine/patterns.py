@@ -11,8 +11,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import Machine, hidden_field
 from latentbits.models.combination_machine.tuning import FLOATS_PER_PATTERN_BLOCK

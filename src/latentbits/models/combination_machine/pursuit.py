@@ -56,8 +56,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, Int, Key, UInt8, UInt32
+from jaxtyping import Bool, Float, Int, Key, UInt8, UInt32
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, row_keys
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.core.tree import sum_rows

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Float, UInt32
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.models.combination_machine.machine import Machine, Units

@@ -19,9 +19,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from latentbits.core.adam import Adam, direction
+from latentbits.core.arrays import Array
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.models.combination_machine import evidence
 from latentbits.models.combination_machine.batches import Pace

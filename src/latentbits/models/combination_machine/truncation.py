@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.states import count_sparse_states
 from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import Machine, Units, input_field

@@ -8,11 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from latentbits.core import anderson, nodes
 from latentbits.core.adam import Number
 from latentbits.core.anderson import Anderson
+from latentbits.core.arrays import Array
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import tuning

@@ -9,8 +9,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import pairs, products, solve, unpack

@@ -13,8 +13,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import pairs

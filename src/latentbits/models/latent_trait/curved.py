@@ -31,11 +31,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 from scipy.special import expit
 from scipy.stats import qmc
 
 from latentbits.core.adam import Adam, Number, direction, falling
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.gaussians import Gaussian, from_precision

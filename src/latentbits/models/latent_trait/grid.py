@@ -28,9 +28,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.interpolate import CubicHermiteSpline
 
+from latentbits.core.arrays import Array
 from latentbits.models.latent_trait import tuning
 
 __all__ = ["Grid", "Integral", "covariance", "for_use", "integrate", "like"]

@@ -23,9 +23,10 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from latentbits.core import nodes
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.packed_symmetric import unpack
 from latentbits.models.latent_trait import bits, column_kinds, quadrature

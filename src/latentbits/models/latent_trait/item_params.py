@@ -7,7 +7,9 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
+
+from latentbits.core.arrays import Array
 
 __all__ = ["Params", "Shift", "can_shift", "free_of", "places_of", "recentred", "with_free"]
 

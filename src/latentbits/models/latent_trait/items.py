@@ -30,9 +30,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from latentbits.core import newton
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, Model, Progress, Summary
 from latentbits.core.newton import Newton

@@ -9,8 +9,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.models.latent_trait import column_kinds
 from latentbits.models.latent_trait.column_kinds import Columns, Rows

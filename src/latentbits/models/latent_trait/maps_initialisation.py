@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.model import Summary
 from latentbits.models.latent_trait import initialisation, tuning
 from latentbits.models.latent_trait.column_kinds import Columns

@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model
 from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep

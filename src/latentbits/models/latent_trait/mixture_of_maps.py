@@ -22,10 +22,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from latentbits.core import nodes
 from latentbits.core.adam import Number
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import sum_over_rows
 from latentbits.core.gaussians import Gaussian

@@ -17,10 +17,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Bool, Float, Key
 
 from latentbits.core import nodes
 from latentbits.core.adam import Number
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, Measure, Model, Progress, Stage, Summary, Transform

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.gaussians import Gaussian, from_precision, moments
 from latentbits.core.nodes import (
     MANY_COLUMNS,

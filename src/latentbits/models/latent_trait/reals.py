@@ -11,8 +11,9 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.packed_symmetric import pairs, products, unpack
 from latentbits.models.latent_trait import tuning

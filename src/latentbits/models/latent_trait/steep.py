@@ -14,9 +14,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from latentbits.core import nodes
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import pairs, products, unpack

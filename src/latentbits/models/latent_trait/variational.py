@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.gaussians import Gaussian, from_precision, moments
 from latentbits.core.packed_symmetric import pairs
 from latentbits.core.tree import sum_rows

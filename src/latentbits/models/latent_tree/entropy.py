@@ -21,8 +21,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import entr
-from jaxtyping import Array, Bool, Float, Int, ScalarLike
+from jaxtyping import Bool, Float, Int, ScalarLike
 
+from latentbits.core.arrays import Array
 from latentbits.models.latent_tree.messages import Counts
 
 __all__ = ["best_shares", "entropies", "margins", "spread_out"]

@@ -23,9 +23,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int, Key, ScalarLike
+from jaxtyping import Float, Int, Key, ScalarLike
 
 from latentbits.core import secants
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, OnePass, Progress, Summary, Transform
 from latentbits.core.pair_counts import Stats as PairCounts

@@ -18,8 +18,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import MISSING
 from latentbits.core.compilation import Program
 from latentbits.core.special import TINY, log_probabilities

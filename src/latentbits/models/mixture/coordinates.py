@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from latentbits.core.arrays import Array
 from latentbits.core.special import TINY
 
 __all__ = ["Counts", "Params", "complete_information", "gradient", "of", "params_at"]

@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Key, ScalarLike
+from jaxtyping import Float, Key, ScalarLike
 
 from latentbits.core import secants
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Summary

@@ -20,9 +20,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Key, ScalarLike
+from jaxtyping import Float, Key, ScalarLike
 
 from latentbits.core import secants
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.model import (

@@ -16,8 +16,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln, digamma, gammaln
-from jaxtyping import Array, Float, ScalarLike
+from jaxtyping import Float, ScalarLike
 
+from latentbits.core.arrays import Array
 from latentbits.core.special import TINY
 from latentbits.models.mixture import tuning
 from latentbits.models.mixture.coordinates import Counts, Params

@@ -18,9 +18,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from latentbits.core import secants
+from latentbits.core.arrays import Array
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY
 from latentbits.models.noisy_or import tuning

@@ -31,9 +31,10 @@ from itertools import accumulate
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Float, Int, Key
 
 from latentbits.core.annealing import Annealed, log_mean_weight
+from latentbits.core.arrays import Array
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.gibbs import by_blocks, folded, sweep
 from latentbits.models.noisy_or.network import Params, log_joint

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import enumeration, tuning

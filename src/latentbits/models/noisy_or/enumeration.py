@@ -22,8 +22,9 @@ from itertools import pairwise
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.special import log1mexp
 from latentbits.core.states import state_block

@@ -30,8 +30,9 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Bool, Float, Int, Key, PyTree
 
+from latentbits.core.arrays import Array
 from latentbits.core.special import log1mexp
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params

@@ -5,8 +5,9 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood
 from latentbits.models.noisy_or import enumeration, tuning

@@ -9,8 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Key
+from jaxtyping import Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.model import Summary
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params

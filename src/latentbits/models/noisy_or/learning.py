@@ -30,8 +30,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.deterministic_sums import over_last
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import tuning

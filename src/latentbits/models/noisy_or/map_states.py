@@ -6,8 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from latentbits.core.arrays import Array
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.gibbs import folded, sweep
 from latentbits.models.noisy_or.network import Params, log_joint

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.special import log1mexp
 
 __all__ = ["Params", "causal_input", "log_joint", "log_noisy_or", "sample_layers"]

@@ -23,8 +23,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import entr
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.learning import Stats
 

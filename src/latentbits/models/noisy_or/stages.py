@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array
 
 from latentbits.core import secants
+from latentbits.core.arrays import Array
 from latentbits.core.model import Evaluate, Iterate, Measure, Schedule, Stage, Transform
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import accelerated_em

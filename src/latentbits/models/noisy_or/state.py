@@ -5,8 +5,9 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
+from latentbits.core.arrays import Array
 from latentbits.core.model import Progress
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import enumeration

@@ -7,8 +7,9 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
+from latentbits.core.arrays import Array
 from latentbits.core.model import Progress
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import accelerated_em, tuning

@@ -1,0 +1,75 @@
+"""What sees parameters and sums alone, but no rows: in NumPy on the host where these are few, else compiled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.linalg  # noqa: F401 - so that its BLAS is among those found
+from jaxtyping import PyTree
+from threadpoolctl import ThreadpoolController
+
+from latentbits.core.compilation import Program
+from latentbits.core.model import Model
+
+__all__ = ["in_numpy", "one_thread", "runs_on_host", "without_rows"]
+
+# Numbers in the parameters up to which NumPy does.  TODO measure
+MOST_NUMBERS_ON_HOST = 2**17
+
+
+def runs_on_host(model: Model, params: PyTree) -> bool:
+    """Whether functions of the parameters run in NumPy: by a count of numbers, so that every machine chooses alike."""
+    return model.on_host and sum(np.size(x) for x in jax.tree.leaves(params)) <= MOST_NUMBERS_ON_HOST
+
+
+def without_rows(program: Program, on_host: bool) -> Callable[..., Any]:
+    """Return a program as it is, or its function for NumPy."""
+    if not on_host:
+        return program
+
+    def call(*args: Any, **constants: Any) -> Any:
+        with one_thread, np.errstate(all="ignore"):  # JAX warns of no infinity either
+            return program.function(*in_numpy(args), **constants)
+
+    return call
+
+
+def in_numpy(tree: PyTree) -> PyTree:
+    """Move what is on a device to the host; all else, keys among it, stays."""
+    return jax.tree.map(lambda x: np.asarray(x) if _is_array(x) else x, tree)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, jax.Array) and not jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+class _OneThread:
+    """Context in which products have the same bits on any number of cores: BLAS shares them out by their number.
+
+    The number of threads is the process's: the first of several fits at a time sets it, the last restores it.
+    """
+
+    def __init__(self) -> None:
+        self._inside, self._lock = 0, threading.Lock()
+        self._blas: ThreadpoolController | None = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._blas = self._blas or ThreadpoolController()
+                self._limit = self._blas.limit(limits=1, user_api="blas")
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+one_thread = _OneThread()

@@ -4,8 +4,8 @@
 
 Each line is a process of its own, on the digits (1797 x 64): with an empty folder of compiled programs, and with the
 one that this has left behind.  `before` are the seconds on two idle cores when updates were compiled, too, import
-apart; `goal` those that were aimed at.  Processor seconds depend less on what else the machine does.  Of several repeats
-the fastest counts: others on the same machine can only make it slower.
+apart; `goal` those that were aimed at.  Processor seconds (cpu) depend less on what else the machine does.  Of several
+repeats the fastest counts: others on the same machine can only make it slower.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def main() -> None:
         second, ours = (min(run[what] for run in empty + kept) for what in ("second", "import"))
         first, goal, before = BEFORE[name]
         print(
-            f"{name:22} {first:7.2f} {goal:5.1f} {best['first']:6.2f} {best['processor']:6.2f} {best['programs']:6.0f}   "
+            f"{name:22} {first:7.2f} {goal:5.1f} {best['first']:6.2f} {best['processor']:6.2f} "
+            f"{best['programs']:6.0f}   "
             f"{again['first']:7.2f} {again['processor']:6.2f} {again['programs']:6.0f}   {before:6.2f} {second:6.2f}   "
             f"{ours:6.2f}   {best['score']:9.4f}",
             flush=True,

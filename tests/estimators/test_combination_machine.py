@@ -19,7 +19,6 @@ from latentbits.core.states import all_states
 from latentbits.data import toys
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
-from latentbits.estimators import files
 from latentbits.models.combination_machine import rows
 from latentbits.papers.freund_haussler_1994.targets import TARGETS, draw
 
@@ -386,16 +385,6 @@ def test_a_prior_may_be_given_or_left_out(chosen):
     assert loose.weight_prior_ is None
     assert np.abs(chosen.components_).max() < np.abs(loose.components_).max()
     assert given.weight_prior_ == pytest.approx(0.5)
-
-
-@pytest.mark.slow("all stages of learning are compiled for")
-def test_a_file_of_before_the_prior_was_kept_can_be_read(chosen, tmp_path, monkeypatch):
-    flat = files._flatten
-    monkeypatch.setattr(files, "_flatten", lambda p: {k: v for k, v in flat(p).items() if k != "precision"})
-    chosen.save(tmp_path / "m.safetensors")
-    old = latentbits.load(tmp_path / "m.safetensors")
-    assert np.isnan(old.weight_prior_)
-    np.testing.assert_array_equal(old.components_, chosen.components_)
 
 
 def test_all_rows_are_learned_from_at_last():

@@ -18,7 +18,7 @@ from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
 from latentbits.engines.checkpoint import under
-from latentbits.estimators.families import FAMILIES, family, family_of
+from latentbits.estimators import families as registry
 from latentbits.estimators.family_record import Rows
 from latentbits.estimators.tables.encoding import check_bits, check_observed
 from latentbits.estimators.tables.missing import with_nan
@@ -237,7 +237,7 @@ def search(
     rows = [split_rows(source, split, real, weights) for split in splits]
     left_out: dict[str, str] = {}
     if np.isnan(values.data if hasattr(values, "tocsr") else values).any():
-        left_out = {name: "it takes no missing numbers" for name in asked if family(name).foreign}
+        left_out = {name: "it takes no missing numbers" for name in asked if registry.family(name).foreign}
     kind: Rows = "reals" if real else "bits"
     climbing = {
         name: new_entrant(
@@ -259,11 +259,11 @@ def search(
 def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
     """Check the families to try; give them the cheapest first, each with the estimator given for it, or None."""
     rows: Rows = "reals" if real else "bits"
-    known = {family.name: family for family in FAMILIES if family.takes(rows)}
+    known = {family.name: family for family in registry.FAMILIES if family.takes(rows)}
     tried = [family.name for family in known.values() if family.searched]
     given: dict[str, Any] = {}
     for one in tried if asked is None else asked:
-        name = one if isinstance(one, str) else family_of(one).name
+        name = one if isinstance(one, str) else registry.family_of(one).name
         if name not in known:
             raise ValueError(f"families: {name!r} is none of {', '.join(known)}, which are those for such data")
         given[name] = None if isinstance(one, str) else one

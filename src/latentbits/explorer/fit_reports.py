@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from latentbits.choosing.refit import Refitted
 from latentbits.choosing.search import Search
+from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.families import family
 from latentbits.explorer.tables import Given
 from latentbits.reports.record import Report
@@ -29,7 +30,7 @@ def fit_reports(
     reports = []
     for name, one in models.items():
         record = family(found.families[name])
-        if one.again and record.likelihood == "exact":
+        if one.again and record.likelihood == "exact" and isinstance(one.model, WithFitReport):
             few = one.model.n_parameters_ <= MOST_PARAMETERS_REPORTED
             more = getattr(record.summaries, "REPORTS", ()) if few else ()
             reports.append((name, reports_of(one.model, rows, more)[0]))

@@ -49,30 +49,19 @@ class Split(NamedTuple):
 
 
 class SplitRows(NamedTuple):
-    """The rows of a split as models take them.
+    """The rows of a split as models take them."""
 
-    Attributes
-    ----------
-    train, held_out
-        To learn from; and to score, validation rows first, then test rows.
-    n_validation
-        How many of those held out are for validation.
-    units
-        Of real numbers: what was subtracted from each column, and what it was divided by.
-    varied : (d,) bool or None
-        Of real numbers: columns that are not constant.  The others are not scored: their densities have no bound.
-    log_units
-        Bits by which each row held out costs more in the units of the table.
-    train_weights, weights
-        How often each row to learn from, and each held out, counts; None for once.
-    """
-
+    # train, held_out: to learn from; and to score, validation rows first, then test rows
     train: Any
     held_out: Any
-    n_validation: int
+    n_validation: int  # how many of those held out are for validation
+    # of real numbers: what was subtracted from each column, and what it was divided by
     units: tuple[np.ndarray, np.ndarray] | None = None
+    # (d,) bool or None: of real numbers: columns that are not constant.  The others are not scored: their densities
+    # have no bound.
     varied: np.ndarray | None = None
-    log_units: np.ndarray | float = 0.0
+    log_units: np.ndarray | float = 0.0  # bits by which each row held out costs more in the units of the table
+    # train_weights, weights: how often each row to learn from, and each held out, counts; None for once
     train_weights: np.ndarray | None = None
     weights: np.ndarray | None = None
 

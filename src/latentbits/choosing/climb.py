@@ -18,24 +18,12 @@ Place = tuple[int, ...]  # of a setting: on each axis, the number of its value
 
 
 class Axis(NamedTuple):
-    """A parameter that is chosen.
+    """A parameter that is chosen."""
 
-    Attributes
-    ----------
-    name
-        Name of the constructor's parameter.
-    values
-        From cheap to dear, or from weak to strong.
-    first
-        The value to begin with.
-    stride
-        How many values are taken at a time on the way up, where each is a long fit.
-    """
-
-    name: str
-    values: tuple[Any, ...]
-    first: Any
-    stride: int = 1
+    name: str  # name of the constructor's parameter
+    values: tuple[Any, ...]  # from cheap to dear, or from weak to strong
+    first: Any  # the value to begin with
+    stride: int = 1  # how many values are taken at a time on the way up, where each is a long fit
 
 
 def doublings(first: int, least: int, most: int) -> tuple[int, ...]:

@@ -17,21 +17,11 @@ LEAST_CURVATURE_SHARE = 1e-12  # of the largest: below it two models say the sam
 
 
 class Stack(NamedTuple):
-    """A mixture of models.
+    """A mixture of models."""
 
-    Attributes
-    ----------
-    weights : (models,)
-        At least 0, with sum 1.
-    log_likelihood
-        Of the rows that they were chosen on, nats per row.
-    gap
-        No weights at all gain more than this, nats per row.
-    """
-
-    weights: np.ndarray
-    log_likelihood: float
-    gap: float
+    weights: np.ndarray  # (models,): at least 0, with sum 1
+    log_likelihood: float  # of the rows that they were chosen on, nats per row
+    gap: float  # no weights at all gain more than this, nats per row
 
 
 def log_mixture(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

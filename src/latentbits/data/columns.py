@@ -65,31 +65,16 @@ class ColumnsError(DataError):
 
 
 class Odd(NamedTuple):
-    """A column that holds no bits.
+    """A column that holds no bits."""
 
-    Attributes
-    ----------
-    label
-        How a user names it: by its name, or by its number where it has none.
-    called
-        How a message calls it.
-    what
-        "text", "numbers" or "dates".
-    use
-        "label" if it tells what rows are, "marks" if it has bits and marks of missing cells, "words" if these may be
-        bits, else "unclear".
-    others
-        The different cells that are no bits, in order; of labels and unclear ones the first few.
-    n_different
-        How many different cells it has; of very many, not less than the first of them have.
-    """
-
-    label: str
-    called: str
-    what: str
+    label: str  # how a user names it: by its name, or by its number where it has none
+    called: str  # how a message calls it
+    what: str  # "text", "numbers" or "dates"
+    # "label" if it tells what rows are, "marks" if it has bits and marks of missing cells, "words" if these may be
+    # bits, else "unclear"
     use: Use
-    others: tuple[str, ...]
-    n_different: int
+    others: tuple[str, ...]  # the different cells that are no bits, in order; of labels and unclear ones the first few
+    n_different: int  # how many different cells it has; of very many, not less than the first of them have
 
 
 class Settled(NamedTuple):

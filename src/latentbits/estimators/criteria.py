@@ -28,40 +28,21 @@ LARGE_ERROR_NATS = 0.5  # an error of a criterion, twice that, by which models a
 
 
 class Seen(NamedTuple):
-    """The observed part of a table.
+    """The observed part of a table."""
 
-    Attributes
-    ----------
-    n_rows
-        Rows with at least one observed entry, each as often as it counts.
-    few
-        Observed columns of nearly every one of them: a tenth may have fewer.
-    idle
-        (columns,) which are constant or never observed, and so say nothing of the latents.
-    """
-
-    n_rows: float | int
-    few: int
-    idle: np.ndarray
+    n_rows: float | int  # rows with at least one observed entry, each as often as it counts
+    few: int  # observed columns of nearly every one of them: a tenth may have fewer
+    idle: np.ndarray  # (columns,) which are constant or never observed, and so say nothing of the latents
 
 
 class Criteria(NamedTuple):
-    """Quality of a model's description of a table for its cost: the lower `aic` and `bic`, the better.
+    """Quality of a model's description of a table for its cost: the lower `aic` and `bic`, the better."""
 
-    Attributes
-    ----------
-    log_likelihood, error
-        In nats, and the error with which it is known; that of `aic` and `bic` is twice that.
-    n_parameters
-        Free parameters.
-    n_rows
-        Rows with at least one answer.
-    """
-
+    # log_likelihood, error: in nats, and the error with which it is known; that of `aic` and `bic` is twice that
     log_likelihood: float
     error: float
-    n_parameters: int
-    n_rows: float | int
+    n_parameters: int  # free parameters
+    n_rows: float | int  # rows with at least one answer
     aic: float
     bic: float
 

@@ -27,26 +27,14 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True)
 class Sizes:
-    """Which numbers of causes are worth trying.
+    """Which numbers of causes are worth trying."""
 
-    Attributes
-    ----------
-    least
-        A mixture of one is independent bits.
-    first
-        To begin with; None takes a quarter of the columns, up to 8.
-    most
-        More are not tried: of states, whose pairs are counted, each takes its square.
-    stride
-        How many times as many come next.  Where each cause makes all dearer, four times as many are not worth it.
-    factors
-        Whether they are factors: with more than half as many as columns, these cannot separate them.
-    """
-
-    least: int = 1
-    first: int | None = None
-    most: int = MOST_CAUSES
+    least: int = 1  # a mixture of one is independent bits
+    first: int | None = None  # to begin with; None takes a quarter of the columns, up to 8
+    most: int = MOST_CAUSES  # more are not tried: of states, whose pairs are counted, each takes its square
+    # how many times as many come next.  Where each cause makes all dearer, four times as many are not worth it.
     stride: int = 4
+    # whether they are factors: with more than half as many as columns, these cannot separate them
     factors: bool = False
 
     def steps(self, n_columns: int, n_rows: int) -> Steps:
@@ -72,91 +60,43 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """One family.
+    """One family."""
 
-    Attributes
-    ----------
-    name
-        On the command line, and for `search` and `explore`.
-    estimator
-        Its class, as "module:name"; `cls` imports it.
-    called
-        Its name for people; "{}" is its size, "{s}" the plural's.
-    summary
-        Its view of the rows, in a line.
-    paper, guide
-        Where it comes from, and the page of the docs that explains it.
-    size
-        The parameter that holds the number of causes, or those of each layer; "" for a model without any.
-    rows
-        Kinds of rows that it takes.
-    summarized_by
-        The module of the family's summary: `summarize` gives the printed part, `show` that of the page.
-    sizes
-        Which to try in a search; None for a model without a size.
-    cost
-        The order in which a search begins with families, the cheapest first.
-    compared
-        Sizes that `compare` fits unless given others.
-    usual_size
-        On the command line; None takes the constructor's own.
-    settings
-        Settings of its models in comparisons and searches.
-    real_settings
-        For a number of real columns there; None: real rows need to be prepared by hand.
-    files
-        By option: tables that the command line can write.
-    figures
-        Names of the figures that the command line can draw of one, as `figures.fitted` gives them.
-    errors
-        Whether it knows standard errors of what it has found.
-    likelihood, missing
-        How well log p(x) is known, and what becomes of missing cells, for the docs: in a few words.
-    grows
-        Numbers that the time of learning is proportional to, for the docs.
-    stops_early
-        Whether held-out rows can end learning, by default settings: ``fit(X, X_val=...)``.
-    in_words
-        How its name goes on in a sentence.
-    hidden
-        Name of the hidden causes, one and several; "{}" is its size where that is no number of them.
-    restarts
-        Whether there is more than one optimum to look for.
-    alone
-        Nothing is hidden: what any other model must beat.
-    foreign
-        It belongs to another library: it takes no missing cells, and has neither files nor a place at the command line.
-    searched
-        Whether searches and comparisons try it without being asked: else it stands in for a family that they try.
-    """
-
-    name: str
-    estimator: str
-    called: str
-    summary: str
+    name: str  # on the command line, and for `search` and `explore`
+    estimator: str  # its class, as "module:name"; `cls` imports it
+    called: str  # its name for people; "{}" is its size, "{s}" the plural's
+    summary: str  # its view of the rows, in a line
+    # paper, guide: where it comes from, and the page of the docs that explains it
     paper: str = ""
     guide: str = "models"
-    size: str = ""
-    rows: tuple[Rows, ...] = ("bits",)
+    size: str = ""  # the parameter that holds the number of causes, or those of each layer; "" for a model without any
+    rows: tuple[Rows, ...] = ("bits",)  # kinds of rows that it takes
+    # the module of the family's summary: `summarize` gives the printed part, `show` that of the page
     summarized_by: str = "latentbits.reports.summaries.plain"
-    sizes: Sizes | None = None
-    cost: int = 100
-    compared: tuple[int, ...] = ()
-    usual_size: int | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Sizes | None = None  # which to try in a search; None for a model without a size
+    cost: int = 100  # the order in which a search begins with families, the cheapest first
+    compared: tuple[int, ...] = ()  # sizes that `compare` fits unless given others
+    usual_size: int | None = None  # on the command line; None takes the constructor's own
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings of its models in comparisons and searches
+    # for a number of real columns there; None: real rows need to be prepared by hand
     real_settings: Callable[[int], Mapping[str, Any]] | None = None
-    files: Mapping[str, File] = field(default_factory=dict)
+    files: Mapping[str, File] = field(default_factory=dict)  # by option: tables that the command line can write
+    # names of the figures that the command line can draw of one, as `figures.fitted` gives them
     figures: tuple[str, ...] = ()
-    errors: bool = False
+    errors: bool = False  # whether it knows standard errors of what it has found
+    # likelihood, missing: how well log p(x) is known, and what becomes of missing cells, for the docs: in a few words
     likelihood: str = "exact"
     missing: str = "left out, exactly"
-    grows: str = "rows × columns × causes"
-    stops_early: bool = False
-    in_words: str = "the {}"
+    grows: str = "rows × columns × causes"  # numbers that the time of learning is proportional to, for the docs
+    stops_early: bool = False  # whether held-out rows can end learning, by default settings: ``fit(X, X_val=...)``
+    in_words: str = "the {}"  # how its name goes on in a sentence
+    # name of the hidden causes, one and several; "{}" is its size where that is no number of them
     hidden: tuple[str, str] = ("hidden cause", "hidden causes that act together")
-    restarts: bool = True
-    alone: bool = False
+    restarts: bool = True  # whether there is more than one optimum to look for
+    alone: bool = False  # nothing is hidden: what any other model must beat
+    # it belongs to another library: it takes no missing cells, and has neither files nor a place at the command line
     foreign: bool = False
+    # whether searches and comparisons try it without being asked: else it stands in for a family that they try
     searched: bool = True
 
     @property

@@ -14,23 +14,14 @@ N_SHUFFLES = 200
 
 
 class Together(NamedTuple):
-    """How much columns go together.
+    """How much columns go together."""
 
-    Attributes
-    ----------
-    first, second, correlation
-        The two columns whose correlation is largest by size.
-    n_pairs
-        How many pairs of columns there are.
-    p
-        The chance that the squared correlations of all pairs add up to as much in columns that are independent.
-    """
-
+    # first, second, correlation: the two columns whose correlation is largest by size
     first: int
     second: int
     correlation: float
-    n_pairs: int
-    p: float
+    n_pairs: int  # how many pairs of columns there are
+    p: float  # the chance that the squared correlations of all pairs add up to as much in columns that are independent
 
 
 def go_together(values: np.ndarray, seed: int = 0) -> Together | None:

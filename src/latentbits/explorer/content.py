@@ -93,37 +93,19 @@ class Table:
 
 @dataclass(frozen=True)
 class Map:
-    """Where a model with two latent traits places the rows.
+    """Where a model with two latent traits places the rows."""
 
-    Attributes
-    ----------
-    name
-        Of the model.
-    means : (n, 2)
-        Posterior means.
-    covariances : (n, 3)
-        Posterior (co)variances: xx, yy, xy.
-    weights, bias : (2, d) and (d,)
-        P(bit = 1 | x) = sigmoid(x @ weights + bias); of real columns, their mean given x is x @ weights + bias.
-    noise : (d,) or None
-        Of real columns: the variance given x.
-    cost : (n,)
-        -log2 p(row) under this model.
-    lines : (m,) int
-        Columns whose lines P(bit = 1 | x) = 0.5 separate most rows.
-    converged
-        Whether its fit did; else nothing is reported as found on it.
-    """
-
-    name: str
-    means: np.ndarray
-    covariances: np.ndarray
+    name: str  # of the model
+    means: np.ndarray  # (n, 2): posterior means
+    covariances: np.ndarray  # (n, 3): posterior (co)variances: xx, yy, xy
+    # weights, bias: (2, d) and (d,): P(bit = 1 | x) = sigmoid(x @ weights + bias); of real columns, their mean given
+    # x is x @ weights + bias
     weights: np.ndarray
     bias: np.ndarray
-    noise: np.ndarray | None
-    cost: np.ndarray
-    lines: np.ndarray
-    converged: bool = True
+    noise: np.ndarray | None  # (d,) or None: of real columns: the variance given x
+    cost: np.ndarray  # (n,): -log2 p(row) under this model
+    lines: np.ndarray  # (m,) int: columns whose lines P(bit = 1 | x) = 0.5 separate most rows
+    converged: bool = True  # whether its fit did; else nothing is reported as found on it
 
     @property
     def note(self) -> str:
@@ -135,46 +117,25 @@ class Map:
 
 @dataclass(frozen=True)
 class Maps:
-    """Where a model of several maps places the rows, each on the map that it most probably is on.
+    """Where a model of several maps places the rows, each on the map that it most probably is on."""
 
-    Attributes
-    ----------
-    name
-        Of the model.
-    shares : (m,)
-        Of the rows, as the model has them.
-    home, sure : (n,)
-        Number of the row's map, from 0, and the probability that it is on it.
-    means, covariances : (n, 2) and (n, 3)
-        Posterior means, and (co)variances xx, yy, xy, on that map.
-    weights, bias, noise : (m, 2, d), (m, d) and (m, d) or None
-        Of each map, as of `Map`.
-    cost : (n,)
-        -log2 p(row) under all maps together.
-    lines
-        For each map, columns whose lines separate most rows.
-    places : (m, 2)
-        Of the maps to each other: near where the means of columns are alike.
-    told
-        What is seen of them, in sentences; "" where the fit has not converged.
-    converged
-        Whether it has.
-    """
-
-    name: str
-    shares: np.ndarray
+    name: str  # of the model
+    shares: np.ndarray  # (m,): of the rows, as the model has them
+    # home, sure: (n,): number of the row's map, from 0, and the probability that it is on it
     home: np.ndarray
     sure: np.ndarray
+    # means, covariances: (n, 2) and (n, 3): posterior means, and (co)variances xx, yy, xy, on that map
     means: np.ndarray
     covariances: np.ndarray
+    # weights, bias, noise: (m, 2, d), (m, d) and (m, d) or None: of each map, as of `Map`
     weights: np.ndarray
     bias: np.ndarray
     noise: np.ndarray | None
-    cost: np.ndarray
-    lines: tuple[np.ndarray, ...]
-    places: np.ndarray
-    told: str
-    converged: bool = True
+    cost: np.ndarray  # (n,): -log2 p(row) under all maps together
+    lines: tuple[np.ndarray, ...]  # for each map, columns whose lines separate most rows
+    places: np.ndarray  # (m, 2): of the maps to each other: near where the means of columns are alike
+    told: str  # what is seen of them, in sentences; "" where the fit has not converged
+    converged: bool = True  # whether it has
 
     @property
     def note(self) -> str:
@@ -188,56 +149,30 @@ class Maps:
 
 @dataclass(frozen=True)
 class Axes:
-    """How sure the axes of the map are.
+    """How sure the axes of the map are."""
 
-    Attributes
-    ----------
-    errors : (2, d) or None
-        Standard errors of the map's weights, NaN where a column has none.
-    why
-        There are no errors, in words; "" where there are.
-    again
-        A sentence: whether fits to other parts of the rows have found the axes, too, or why that is unknown.
-    """
-
-    errors: np.ndarray | None
-    why: str
-    again: str
+    errors: np.ndarray | None  # (2, d) or None: standard errors of the map's weights, NaN where a column has none
+    why: str  # there are no errors, in words; "" where there are
+    again: str  # a sentence: whether fits to other parts of the rows have found the axes, too, or why that is unknown
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """That an axis of the map, or a cause, goes with a label.
+    """That an axis of the map, or a cause, goes with a label."""
 
-    Attributes
-    ----------
-    of
-        The name of the axis or the cause.
-    label
-        The name of the label; "" for how many ones a row has, which is no label: models saw it.
-    measure
-        "rank correlation" (Spearman's) of numbers; "AUC" of two kinds: how often a row of the first of `kinds` is
-        further along than one of the second; "eta squared" of more: their share of the variance of the ranks, less
-        what chance would give so many kinds, so that it is 0 on average where there is nothing.
-    value
-        Of the measure.
-    p
-        The chance of as much where nothing goes with anything, adjusted by Holm for all that was tested.
-    n
-        Rows that it is of.
-    kinds
-        For an AUC, the kind that is further along, and the other; for eta squared, the kind that is furthest.
-    gallery, layer, number
-        Which cause: the name of its model, its layer, and its number there.  Without a model: the axis of the map.
-    """
-
-    of: str
-    label: str
+    of: str  # the name of the axis or the cause
+    label: str  # the name of the label; "" for how many ones a row has, which is no label: models saw it
+    # "rank correlation" (Spearman's) of numbers; "AUC" of two kinds: how often a row of the first of `kinds` is
+    # further along than one of the second; "eta squared" of more: their share of the variance of the ranks, less what
+    # chance would give so many kinds, so that it is 0 on average where there is nothing
     measure: str
-    value: float
-    p: float
-    n: int
+    value: float  # of the measure
+    p: float  # the chance of as much where nothing goes with anything, adjusted by Holm for all that was tested
+    n: int  # rows that it is of
+    # for an AUC, the kind that is further along, and the other; for eta squared, the kind that is furthest
     kinds: tuple[str, ...] = ()
+    # gallery, layer, number: which cause: the name of its model, its layer, and its number there.  Without a model:
+    # the axis of the map.
     gallery: str | None = None
     layer: int = 0
     number: int = 0
@@ -245,34 +180,22 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Misfit:
-    """Rows and columns that the model of the map fits worst, each cell given the other cells of its row.
+    """Rows and columns that the model of the map fits worst, each cell given the other cells of its row."""
 
-    Attributes
-    ----------
-    n_rows
-        That were looked at: the first of those shown.
-    rows : (r,) int
-        Rows shown whose surprising cells cost more than is expected, those first that cost most beyond it.
-    beyond, sd : (r,)
-        Bits beyond what is expected, and the standard deviation of what is expected.
-    n_odd, expected_odd : (r,)
-        Surprising cells: how many there are, and how many are expected.
-    odd : (r, c) int
-        Columns in which each is most surprising.
-    surprise : (r, c)
-        P(bit as observed | the others) there; of real columns, standard deviations off.  NaN where missing.
-    column_bits, column_alone : (d,)
-        Bits per cell of each column; and by its share of ones (or its variance) alone, without the others.
-    """
-
-    n_rows: int
+    n_rows: int  # that were looked at: the first of those shown
+    # (r,) int: rows shown whose surprising cells cost more than is expected, those first that cost most beyond it
     rows: np.ndarray
+    # beyond, sd: (r,): bits beyond what is expected, and the standard deviation of what is expected
     beyond: np.ndarray
     sd: np.ndarray
+    # n_odd, expected_odd: (r,): surprising cells: how many there are, and how many are expected
     n_odd: np.ndarray
     expected_odd: np.ndarray
-    odd: np.ndarray
+    odd: np.ndarray  # (r, c) int: columns in which each is most surprising
+    # (r, c): P(bit as observed | the others) there; of real columns, standard deviations off.  NaN where missing.
     surprise: np.ndarray
+    # column_bits, column_alone: (d,): bits per cell of each column; and by its share of ones (or its variance) alone,
+    # without the others
     column_bits: np.ndarray
     column_alone: np.ndarray
 
@@ -287,23 +210,16 @@ class Course:
 
 @dataclass(frozen=True)
 class Guesses:
-    """Guesses of the best model at the hidden part of unseen rows.
+    """Guesses of the best model at the hidden part of unseen rows."""
 
-    Attributes
-    ----------
-    hidden
-        The part, in words.
-    truth, given, completed : (m, d)
-        Some of these rows; with NaN for what is hidden; and with this filled in by probabilities.
-    right, right_alone
-        Share of the hidden bits that were guessed right, and that the average row guesses right; of real numbers the
-        share of their variance that is explained, and 0.
-    """
-
-    hidden: str
+    hidden: str  # the part, in words
+    # truth, given, completed: (m, d): some of these rows; with NaN for what is hidden; and with this filled in by
+    # probabilities
     truth: np.ndarray
     given: np.ndarray
     completed: np.ndarray
+    # right, right_alone: share of the hidden bits that were guessed right, and that the average row guesses right; of
+    # real numbers the share of their variance that is explained, and 0
     right: float
     right_alone: float
 

@@ -91,31 +91,16 @@ def widened(window: Window, aspect: float, most: float = 1.25) -> Window:
 
 
 class NameRing(NamedTuple):
-    """Lines across a window, and their names round it.
+    """Lines across a window, and their names round it."""
 
-    Attributes
-    ----------
-    limits
-        Of the axes: the window and the room for the names.
-    scale
-        Points in one unit.
-    ends : (m, 2, 2)
-        Where each line enters and leaves the window.
-    named, targets : (m, 2)
-        The end at which it is named, and where the name begins.
-    sides : (m,)
-        0 to 3: left, right, below, above.
-    upright : (m,) bool
-        Where names are written upwards.
-    """
-
-    limits: Window
-    scale: float
-    ends: np.ndarray
+    limits: Window  # of the axes: the window and the room for the names
+    scale: float  # points in one unit
+    ends: np.ndarray  # (m, 2, 2): where each line enters and leaves the window
+    # named, targets: (m, 2): the end at which it is named, and where the name begins
     named: np.ndarray
     targets: np.ndarray
-    sides: np.ndarray
-    upright: np.ndarray
+    sides: np.ndarray  # (m,): 0 to 3: left, right, below, above
+    upright: np.ndarray  # (m,) bool: where names are written upwards
 
 
 def names_round_window(

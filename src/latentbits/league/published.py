@@ -15,17 +15,12 @@ NAMES = ("nltcs", "msnbc", "plants", "baudio", "jester", "accidents", "tretail",
 
 
 class Published(NamedTuple):
-    """Test log-likelihoods of one method, nats per row, by set.
-
-    Attributes
-    ----------
-    verified
-        Whether the numbers were measured on these files, or read from the authors' own logs.  The others are as
-        remembered, and were not checked against the papers.
-    """
+    """Test log-likelihoods of one method, nats per row, by set."""
 
     name: str
     source: str
+    # whether the numbers were measured on these files, or read from the authors' own logs.  The others are as
+    # remembered, and were not checked against the papers.
     verified: bool
     nats: Mapping[str, float]
 

@@ -23,34 +23,22 @@ MOST_WEIGHTS_SHOWN = 2  # of a stack, in a line
 
 
 class Line(NamedTuple):
-    """One model, ours or another's, on one set.
-
-    Attributes
-    ----------
-    rank
-        Among ours and those that were verified, by the test rows; None of what was not verified, or has failed.
-    model, settings
-        Its name, and what was chosen.
-    kind
-        "ours", "verified" or "unverified".
-    valid, test, error
-        Nats per row of the validation and the test rows, and the standard error of the latter; None where not known.
-    seconds
-        All its fits together, with scoring.
-    note
-        What was cut off for want of time, or has failed.
-    """
+    """One model, ours or another's, on one set."""
 
     set: str
+    # among ours and those that were verified, by the test rows; None of what was not verified, or has failed
     rank: int | None
+    # model, settings: its name, and what was chosen
     model: str
     settings: str
-    kind: str
+    kind: str  # "ours", "verified" or "unverified"
+    # valid, test, error: nats per row of the validation and the test rows, and the standard error of the latter; None
+    # where not known
     valid: float | None = None
     test: float | None = None
     error: float | None = None
-    seconds: float | None = None
-    note: str = ""
+    seconds: float | None = None  # all its fits together, with scoring
+    note: str = ""  # what was cut off for want of time, or has failed
 
 
 def lines(result: Mapping[str, Any]) -> list[Line]:

@@ -38,42 +38,29 @@ CHUNK_BYTES, MOST_DRAWS = 2**27, 250  # of the draws that are held at a time
 
 @dataclass(frozen=True)
 class BootstrapTest(Report):
-    """Whether a mixture of k classes needs more of them, by tables that were drawn from it.
+    """Whether a mixture of k classes needs more of them, by tables that were drawn from it."""
 
-    Attributes
-    ----------
-    statistic
-        2 (log L of k + n_more classes - log L of k classes), each at the best maximum that was found.
-    p_value
-        (1 + draws whose statistic is as large) / (draws + 1).
-    n_components, n_more, n_draws
-        k, the classes more, and the tables that were drawn.
-    log_likelihood, log_likelihood_more
-        Of the table, in nats, with k and with k + n_more classes.
-    g2, g2_p, x2, x2_p
-        Likelihood-ratio and Pearson's statistic of the k classes against all patterns, with their p-values by the same
-        draws, which hold where patterns are too many for a chi-square distribution.  NaN where bits are missing.
-    draws, g2_draws, x2_draws
-        The statistics of the draws.
-    notes
-        What has to be said of these numbers.
-    """
-
-    statistic: float
-    p_value: float
+    statistic: float  # 2 (log L of k + n_more classes - log L of k classes), each at the best maximum that was found
+    p_value: float  # (1 + draws whose statistic is as large) / (draws + 1)
+    # n_components, n_more, n_draws: k, the classes more, and the tables that were drawn
     n_components: int
     n_more: int
     n_draws: int
+    # log_likelihood, log_likelihood_more: of the table, in nats, with k and with k + n_more classes
     log_likelihood: float
     log_likelihood_more: float
+    # g2, g2_p, x2, x2_p: likelihood-ratio and Pearson's statistic of the k classes against all patterns, with their
+    # p-values by the same draws, which hold where patterns are too many for a chi-square distribution.  NaN where
+    # bits are missing.
     g2: float
     g2_p: float
     x2: float
     x2_p: float
+    # draws, g2_draws, x2_draws: the statistics of the draws
     draws: np.ndarray
     g2_draws: np.ndarray
     x2_draws: np.ndarray
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what has to be said of these numbers
 
     def table(self) -> Table:
         """Make one row for each statistic: its value, the p-value, and the spread of the draws."""
@@ -292,22 +279,13 @@ def _chunk_size(n_rows: int, n_columns: int, n_components: int, n_starts: int) -
 
 @dataclass(frozen=True)
 class _Search:
-    """How maxima are looked for.
+    """How maxima are looked for."""
 
-    Attributes
-    ----------
-    n_classes, n_components
-        Classes of the smaller and of the larger mixture.
-    n_starts
-        Random starts of each table and mixture.
-    complete
-        Whether no bit is missing.
-    """
-
+    # n_classes, n_components: classes of the smaller and of the larger mixture
     n_classes: int
     n_components: int
-    n_starts: int
-    complete: bool
+    n_starts: int  # random starts of each table and mixture
+    complete: bool  # whether no bit is missing
 
     def of_fewer(self, rng: np.random.Generator, tables: _Tables, truth: np.ndarray) -> _Fits:
         """Find the best mixtures of `n_classes`: from where the rows were drawn, and from random starts."""

@@ -43,24 +43,14 @@ def shares_of(bits: np.ndarray, weights: np.ndarray, means: np.ndarray) -> tuple
 
 
 class Assigned(NamedTuple):
-    """Sums of the posteriors of all rows.
+    """Sums of the posteriors of all rows."""
 
-    Attributes
-    ----------
-    table : (classes, classes)
-        Sum of the posteriors of class t (columns) over the rows whose most probable class is s (rows).
-    counts : (classes,)
-        Rows by their most probable class.
-    uncertainty
-        Sum of the entropies of the posteriors, nats.
-    log_likelihood : (patterns,)
-        log p of each pattern.
-    """
-
+    # (classes, classes): sum of the posteriors of class t (columns) over the rows whose most probable class is s
+    # (rows)
     table: np.ndarray
-    counts: np.ndarray
-    uncertainty: float
-    log_likelihood: np.ndarray
+    counts: np.ndarray  # (classes,): rows by their most probable class
+    uncertainty: float  # sum of the entropies of the posteriors, nats
+    log_likelihood: np.ndarray  # (patterns,): log p of each pattern
 
 
 def assign(rows: Patterns, weights: np.ndarray, means: np.ndarray) -> Assigned:

@@ -22,22 +22,13 @@ SLICE_NUMBERS = 2**22  # numbers of one array, where rows are many
 
 
 class Items(NamedTuple):
-    """Items of a test: P(1 | z) = c + (1 - c) sigmoid(a z + d), z standard normal.
+    """Items of a test: P(1 | z) = c + (1 - c) sigmoid(a z + d), z standard normal."""
 
-    Attributes
-    ----------
-    names
-        One for each item.
-    slopes, intercepts
-        a (items, dimensions) and d (items,).
-    lower
-        c (items,), the probability that is left however low z is: 0 for an item that has none.
-    """
-
-    names: list[str]
+    names: list[str]  # one for each item
+    # slopes, intercepts: a (items, dimensions) and d (items,)
     slopes: np.ndarray
     intercepts: np.ndarray
-    lower: np.ndarray
+    lower: np.ndarray  # c (items,), the probability that is left however low z is: 0 for an item that has none
 
     @property
     def n_dimensions(self) -> int:
@@ -56,21 +47,11 @@ class Items(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Distinct rows of a table, each with how often it counts.
+    """Distinct rows of a table, each with how often it counts."""
 
-    Attributes
-    ----------
-    rows
-        (patterns, items) 0, 1, or 255 where there is no answer.
-    counts
-        (patterns,) how often each counts.
-    place
-        (rows of the table,) which pattern each row is.
-    """
-
-    rows: np.ndarray
-    counts: np.ndarray
-    place: np.ndarray
+    rows: np.ndarray  # (patterns, items) 0, 1, or 255 where there is no answer
+    counts: np.ndarray  # (patterns,) how often each counts
+    place: np.ndarray  # (rows of the table,) which pattern each row is
 
     @property
     def right(self) -> np.ndarray:
@@ -114,21 +95,14 @@ class Grid(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Items at given points, each (points, items), so arranged that nothing cancels far out.
+    """Items at given points, each (points, items), so arranged that nothing cancels far out."""
 
-    Attributes
-    ----------
-    right, wrong
-        P and 1 - P.
-    sigmoid
-        P without the lower asymptote.
-    up, down
-        Change of log P and of -log(1 - P) with the item's logit; the item's slopes times them, with the latents.
-    """
-
+    # right, wrong: P and 1 - P
     right: np.ndarray
     wrong: np.ndarray
-    sigmoid: np.ndarray
+    sigmoid: np.ndarray  # P without the lower asymptote
+    # up, down: change of log P and of -log(1 - P) with the item's logit; the item's slopes times them, with the
+    # latents
     up: np.ndarray
     down: np.ndarray
 

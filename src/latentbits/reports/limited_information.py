@@ -79,21 +79,11 @@ class LimitedFit(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Answers to two items at a time, (items, items) each; counts of those who have answered both.
+    """Answers to two items at a time, (items, items) each; counts of those who have answered both."""
 
-    Attributes
-    ----------
-    n
-        Have answered both; on the diagonal, the item.
-    both
-        Ones in both.
-    first
-        Ones in the first of the two.
-    """
-
-    n: np.ndarray
-    both: np.ndarray
-    first: np.ndarray
+    n: np.ndarray  # have answered both; on the diagonal, the item
+    both: np.ndarray  # ones in both
+    first: np.ndarray  # ones in the first of the two
 
 
 def with_limited_fit(report: FitReport, found: LimitedFit) -> ItemFitReport:

@@ -19,33 +19,22 @@ SCORE_NUMBERS = 2**22  # numbers of the scores of rows that are held at a time
 
 @dataclass(frozen=True)
 class MembershipErrors(Report):
-    """How well it is known how membership depends on covariates.
+    """How well it is known how membership depends on covariates."""
 
-    Attributes
-    ----------
-    coefficients, errors, z, p
-        (classes - 1, covariates + 1) log-odds of each class against the first: the intercept, then the covariates;
-        their standard errors, their ratio, and its two-sided p-value.
-    probabilities, means
-        (classes, columns) P(bit = 1), and its standard errors; NaN where it is 0 or 1.
-    names, columns
-        Of the intercept and the covariates, and of the columns.
-    covariance
-        Of the coefficients, class by class.
-    notes
-        What has to be said of these numbers.
-    """
-
+    # coefficients, errors, z, p: (classes - 1, covariates + 1) log-odds of each class against the first: the
+    # intercept, then the covariates; their standard errors, their ratio, and its two-sided p-value
     coefficients: np.ndarray
     errors: np.ndarray
     z: np.ndarray
     p: np.ndarray
+    # probabilities, means: (classes, columns) P(bit = 1), and its standard errors; NaN where it is 0 or 1
     probabilities: np.ndarray
     means: np.ndarray
+    # names, columns: of the intercept and the covariates, and of the columns
     names: list[str]
     columns: list[str]
-    covariance: np.ndarray
-    notes: tuple[str, ...]
+    covariance: np.ndarray  # of the coefficients, class by class
+    notes: tuple[str, ...]  # what has to be said of these numbers
 
     def table(self) -> Table:
         """Make one row for each coefficient, then one for each probability of a bit."""

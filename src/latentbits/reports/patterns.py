@@ -16,17 +16,10 @@ MOST_PATTERN_BYTES = 2**31  # of distinct rows that are held in memory
 
 
 class Patterns(NamedTuple):
-    """Distinct rows with at least one answer.
+    """Distinct rows with at least one answer."""
 
-    Attributes
-    ----------
-    bits : (patterns, columns)
-        0, 1, or 255 where nothing was observed.
-    counts, squares : (patterns,)
-        Sums of the weights of the rows that are alike, and of the squares of these.
-    """
-
-    bits: np.ndarray
+    bits: np.ndarray  # (patterns, columns): 0, 1, or 255 where nothing was observed
+    # counts, squares: (patterns,): sums of the weights of the rows that are alike, and of the squares of these
     counts: np.ndarray
     squares: np.ndarray
 

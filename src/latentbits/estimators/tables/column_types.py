@@ -39,24 +39,12 @@ Label = str | bool | int | float
 
 @dataclass(frozen=True)
 class Encoding:
-    """Encoding of the columns of a table as numbers, and back.
+    """Encoding of the columns of a table as numbers, and back."""
 
-    Attributes
-    ----------
-    kinds
-        The kind of each column.
-    categories
-        Labels of each categorical column, by position.
-    offset
-        Subtracted from each column: the mean of a continuous one, else 0.
-    frame
-        "pandas" or "polars" where the table was a frame.
-    """
-
-    kinds: tuple[str, ...]
-    categories: dict[int, list[Label]]
-    offset: np.ndarray
-    frame: str | None = None
+    kinds: tuple[str, ...]  # the kind of each column
+    categories: dict[int, list[Label]]  # labels of each categorical column, by position
+    offset: np.ndarray  # subtracted from each column: the mean of a continuous one, else 0
+    frame: str | None = None  # "pandas" or "polars" where the table was a frame
 
     @property
     def columns(self) -> Columns:

@@ -24,20 +24,11 @@ ROUNDING = 1e-12  # of the largest: what is smaller is zero but for rounding
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues, the largest first, and what each counts as.
+    """Eigenvalues, the largest first, and what each counts as."""
 
-    Attributes
-    ----------
-    eigenvalues : (d,)
-        Descending.
-    kinds : (d,)
-        1 where positive, -1 where negative, 0 where zero but for rounding.
-    negative_share : float
-        Sum of the sizes of the negative ones over that of all: 0 for a covariance, large where no Gaussian fits.
-    """
-
-    eigenvalues: np.ndarray
-    kinds: np.ndarray
+    eigenvalues: np.ndarray  # (d,): descending
+    kinds: np.ndarray  # (d,): 1 where positive, -1 where negative, 0 where zero but for rounding
+    # sum of the sizes of the negative ones over that of all: 0 for a covariance, large where no Gaussian fits
     negative_share: float
 
 

@@ -30,21 +30,12 @@ MOST_UNITS = 10  # whose 2^m Gaussians are listed
 
 
 class Match(NamedTuple):
-    """Correspondence of a learned unit to the units of a target.
+    """Correspondence of a learned unit to the units of a target."""
 
-    Attributes
-    ----------
-    units
-        Numbers of the target's units: none, one, or two that are merged.
-    signs
-        1 or -1 for each of them: negated where -1.
-    cosine
-        Between the learned weights and those of the target, signs included; where `units` is empty, of the most
-        similar single one.
-    """
-
-    units: tuple[int, ...]
-    signs: tuple[int, ...]
+    units: tuple[int, ...]  # numbers of the target's units: none, one, or two that are merged
+    signs: tuple[int, ...]  # 1 or -1 for each of them: negated where -1
+    # between the learned weights and those of the target, signs included; where `units` is empty, of the most similar
+    # single one
     cosine: float
 
 

@@ -163,27 +163,15 @@ def _inverse(nodes: np.ndarray, curve: np.ndarray, values: np.ndarray) -> np.nda
 
 
 class WrightMap(NamedTuple):
-    """Persons and items on one scale.
+    """Persons and items on one scale."""
 
-    Attributes
-    ----------
-    low, high
-        Ends of the scale.
-    edges : (b + 1,)
-    persons : (b,)
-        Persons in each bin.
-    places : (d,)
-        Difficulties; those beyond the scale at its end.
-    beyond : (d,)
-        -1, 0 or 1: below the scale, on it, above it.
-    """
-
+    # low, high: ends of the scale
     low: float
     high: float
-    edges: np.ndarray
-    persons: np.ndarray
-    places: np.ndarray
-    beyond: np.ndarray
+    edges: np.ndarray  # (b + 1,):
+    persons: np.ndarray  # (b,): persons in each bin
+    places: np.ndarray  # (d,): difficulties; those beyond the scale at its end
+    beyond: np.ndarray  # (d,): -1, 0 or 1: below the scale, on it, above it
 
 
 def wright_map(scores: np.ndarray, difficulty: np.ndarray, weights: np.ndarray | None = None) -> WrightMap:

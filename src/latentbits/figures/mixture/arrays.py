@@ -15,22 +15,12 @@ __all__ = ["Profiles", "logit_interval", "profiles"]
 
 
 class Profiles(NamedTuple):
-    """Classes, the largest first, over some of the columns.
+    """Classes, the largest first, over some of the columns."""
 
-    Attributes
-    ----------
-    order : (k,)
-        Number of each class in the model.
-    shares : (k,)
-    columns : (m,)
-        Numbers of the columns shown, ascending.
-    means, low, high : (k, m)
-        P(bit = 1) and its interval; NaN where there is none.
-    """
-
-    order: np.ndarray
-    shares: np.ndarray
-    columns: np.ndarray
+    order: np.ndarray  # (k,): number of each class in the model
+    shares: np.ndarray  # (k,):
+    columns: np.ndarray  # (m,): numbers of the columns shown, ascending
+    # means, low, high: (k, m): P(bit = 1) and its interval; NaN where there is none
     means: np.ndarray
     low: np.ndarray
     high: np.ndarray

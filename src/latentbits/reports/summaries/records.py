@@ -108,75 +108,49 @@ def values_table(values: Mapping[str, Any]) -> Table:
 
 @dataclass(frozen=True)
 class Layer:
-    """Causes side by side.
+    """Causes side by side."""
 
-    Attributes
-    ----------
-    title, names
-        Of the layer, and of its m causes.
-    weights : (m, d)
-        On the columns; in higher layers, on the causes of the layer below.
-    bias : (d,) or None
-        Of what is below; a noisy OR's explanation of a row needs it.
-    usage : (m,)
-        How often each is on: mean of `active` over rows, by their weights.  A latent trait has none: NaN.
-    active : (n_close, m)
-        P(cause is on | row), or the row's place along a trait.
-    examples : (m, e) int
-        Rows shown in which it is strongest.
-    projected : (m, d) or None
-        In higher layers: P(bit = 1) of each column where this cause alone is on.
-    states : (n_close, m) of 0 and 1, or None
-        The most probable states of all causes together, where the model explains rows by them.
-    found_again : (m,) int or None
-        In how many of `n_rounds` fits to parts of the rows each cause was found as well; None where there were none.
-    """
-
+    # title, names: of the layer, and of its m causes
     title: str
     names: tuple[str, ...]
-    weights: np.ndarray
-    bias: np.ndarray | None
+    weights: np.ndarray  # (m, d): on the columns; in higher layers, on the causes of the layer below
+    bias: np.ndarray | None  # (d,) or None: of what is below; a noisy OR's explanation of a row needs it
+    # (m,): how often each is on: mean of `active` over rows, by their weights.  A latent trait has none: NaN.
     usage: np.ndarray
-    active: np.ndarray
-    examples: np.ndarray
+    active: np.ndarray  # (n_close, m): P(cause is on | row), or the row's place along a trait
+    examples: np.ndarray  # (m, e) int: rows shown in which it is strongest
+    # (m, d) or None: in higher layers: P(bit = 1) of each column where this cause alone is on
     projected: np.ndarray | None = None
+    # (n_close, m) of 0 and 1, or None: the most probable states of all causes together, where the model explains rows
+    # by them
     states: np.ndarray | None = None
+    # (m,) int or None: in how many of `n_rounds` fits to parts of the rows each cause was found as well; None where
+    # there were none
     found_again: np.ndarray | None = None
     n_rounds: int = 0
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree over the columns, with what its nodes may be in: states of hidden causes, or (`hidden` false) the bits.
+    """A tree over the columns, with what its nodes may be in: states of hidden causes, or (`hidden` false) the bits."""
 
-    Attributes
-    ----------
-    share
-        Of the rows, where there are several trees.
-    parents, information : (d,)
-        The column that each hangs from, -1 for a root; and what the two have in common, in bits.
-    sure : (d,) bool
-        Whether that is more than chance gives the best of all pairs.
-    line, depth : (d,)
-        Where each is, drawn from left to right.
-    places : (d, 2)
-        Where each is, spread out around the root, within a square from -1 to 1.
-    transitions, emissions : (d, k, k) and (d, k), or None where they are too many for a page
-        P(state | state of the parent), the latter first, and P(bit = 1 | state), in whose order the states are.
-    found_again : (d,) int or None
-        In how many of `n_rounds` fits to parts of the rows each edge was found as well; None where there were none.
-    """
-
-    share: float
+    share: float  # of the rows, where there are several trees
+    # parents, information: (d,): the column that each hangs from, -1 for a root; and what the two have in common, in
+    # bits
     parents: np.ndarray
     information: np.ndarray
-    sure: np.ndarray
+    sure: np.ndarray  # (d,) bool: whether that is more than chance gives the best of all pairs
+    # line, depth: (d,): where each is, drawn from left to right
     line: np.ndarray
     depth: np.ndarray
-    places: np.ndarray
+    places: np.ndarray  # (d, 2): where each is, spread out around the root, within a square from -1 to 1
+    # transitions, emissions: (d, k, k) and (d, k), or None where they are too many for a page: P(state | state of the
+    # parent), the latter first, and P(bit = 1 | state), in whose order the states are
     transitions: np.ndarray | None
     emissions: np.ndarray | None
     hidden: bool = True
+    # (d,) int or None: in how many of `n_rounds` fits to parts of the rows each edge was found as well; None where
+    # there were none
     found_again: np.ndarray | None = None
     n_rounds: int = 0
 

@@ -20,7 +20,7 @@ from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
 from latentbits.reports.fit import FitReport, fit_report
 
-__all__ = ["FEW_SEEN_SHARE", "Criteria", "Seen", "WithCriteria", "WithFitReport", "is_sampling", "look"]
+__all__ = ["FEW_SEEN_SHARE", "Seen", "WithCriteria", "WithFitReport", "is_sampling", "look"]
 
 FEW_SEEN_SHARE = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
 MOST_COUNTED_COLUMNS = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
@@ -33,18 +33,6 @@ class Seen(NamedTuple):
     n_rows: float | int  # rows with at least one observed entry, each as often as it counts
     few: int  # observed columns of nearly every one of them: a tenth may have fewer
     idle: np.ndarray  # (columns,) which are constant or never observed, and so say nothing of the latents
-
-
-class Criteria(NamedTuple):
-    """Quality of a model's description of a table for its cost: the lower `aic` and `bic`, the better."""
-
-    # log_likelihood, error: in nats, and the error with which it is known; that of `aic` and `bic` is twice that
-    log_likelihood: float
-    error: float
-    n_parameters: int  # free parameters
-    n_rows: float | int  # rows with at least one answer
-    aic: float
-    bic: float
 
 
 def look(engine: Engine) -> Seen:
@@ -212,8 +200,11 @@ class WithFitReport(LatentModel):
 class WithCriteria(WithFitReport):
     """A model that is fitted by maximum likelihood, so that information criteria are of it."""
 
-    def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
+    def criteria(self, X: Any, sample_weight: Any = None) -> FitReport:
         """Compute the log-likelihood with its error, and the information criteria made of it.
+
+        They are those of a maximum of the likelihood: settings that keep a fit away from it are refused here, and
+        named by the notes of `fit_report`.
 
         Parameters
         ----------
@@ -224,11 +215,17 @@ class WithCriteria(WithFitReport):
 
         Returns
         -------
-        Criteria
-            `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
+        FitReport
+            `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic`, `bic`, `sabic`, `caic`.
         """
-        found = self._fit_report(X, sample_weight)
-        return Criteria(*(found[name] for name in Criteria._fields))
+        self._fitted()
+        if reason := self._why_no_criteria():
+            raise ValueError(f"information criteria are of a maximum of the likelihood, {reason}")
+        return self._fit_report(X, sample_weight)
+
+    def _why_no_criteria(self) -> str | None:
+        """Return what keeps these settings from a maximum, and what to do; None where nothing does."""
+        return None
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Compute Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.

@@ -16,7 +16,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.class_reports import WithClassReports
 from latentbits.estimators.class_tests import WithClassTests
-from latentbits.estimators.criteria import Criteria, look
+from latentbits.estimators.criteria import look
 from latentbits.estimators.estimator_repr import named_weights
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import tuning
@@ -203,25 +203,10 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     def _idle_in(self, engine: Engine) -> tuple[int, ...]:
         return tuple(np.flatnonzero(look(engine).idle[: self.n_features_in_]).tolist())  # covariates come after
 
-    def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
-        """Compute log-likelihood, parameters and rows that count, and the information criteria made of them.
-
-        They are defined where the likelihood has its maximum, so only for a fit with ``smoothing=0``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-        """
-        self._fitted()
+    def _why_no_criteria(self) -> str | None:
         if self.smoothing_ > 0:
-            raise ValueError(
-                f"information criteria are of a maximum of the likelihood, and smoothing={self.smoothing_:g} keeps "
-                "this mixture away from it: fit it with smoothing=0"
-            )
-        return super().criteria(X, sample_weight)
+            return f"and smoothing={self.smoothing_:g} keeps this mixture away from it: fit it with smoothing=0"
+        return None
 
     def _off_maximum(self) -> Iterator[str]:
         if self.smoothing_ > 0:

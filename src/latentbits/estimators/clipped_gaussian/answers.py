@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from latentbits.estimators import psychometrics
 from latentbits.estimators.clipped_gaussian.morph import Morph, along, one_row
-from latentbits.estimators.criteria import Criteria, WithCriteria
+from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.estimator_repr import named_weights
 from latentbits.estimators.psychometrics import Rotation
 from latentbits.models.clipped_gaussian import hyperplane_cells
@@ -39,30 +39,8 @@ class Answers(WithCriteria):
     def _climbs(self) -> bool:
         return bool(self.learner == "likelihood")
 
-    def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
-        """Compute the log-likelihood with its error, what it counts, and the information criteria made of them.
-
-        Of ``learner="likelihood"`` alone: the criteria are of a maximum of the likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-
-        Returns
-        -------
-        Criteria
-            `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
-        """
-        self._fitted()
-        if not self._climbs:
-            raise ValueError(
-                "information criteria are of a maximum of the likelihood, which learner='moments' does not look for: "
-                "fit with learner='likelihood'"
-            )
-        return super().criteria(X, sample_weight)
+    def _why_no_criteria(self) -> str | None:
+        return None if self._climbs else "which learner='moments' does not look for: fit with learner='likelihood'"
 
     def _off_maximum(self) -> Iterator[str]:
         if not self._climbs:

@@ -615,7 +615,7 @@ def test_a_bar_where_somebody_does(monkeypatch):
     first = next(line.name for line in shown)
     assert first.startswith("Bernoulli mixture: ")
     assert first.endswith(" (1 of 2)")
-    assert any(line.told.startswith("objective -") for line in shown[:-1])
+    assert any(line.state.startswith("objective -") for line in shown[:-1])
     assert any("to go" in line.left for line in shown[:-1])
     assert shown[-1] == "closed"
 

@@ -82,7 +82,7 @@ def test_intervals_that_cannot_be_told_are_said_to_be_none(show):
     why = "the rows do not determine both axes"
     axes = Axes(None, why, "Whether other parts of the rows give the same axes is unknown: no fits.")
     page = show(dataclasses.replace(CONTENT, axes=axes))
-    assert f"How sure they are is not told: {why}." in page.locator("#loadings .about").inner_text()
+    assert f"How sure they are is not known: {why}." in page.locator("#loadings .about").inner_text()
     assert page.locator("#loadings path.whisker").count() == 0
     assert page.locator("#loadings .spot").count() == 24
     assert "is unknown" in page.locator("#axes-again").inner_text()

@@ -18,7 +18,7 @@ from latentbits import BernoulliProduct, LatentTrait, TraitMaps
 from latentbits.explorer import explore as exploring
 from latentbits.explorer.page import render_page, write_page
 from latentbits.explorer.payload import payload_of
-from latentbits.explorer.several_maps import Gain, gain_of, maps_asked, maps_of, places_among, told
+from latentbits.explorer.several_maps import Gain, gain_of, in_sentences, maps_asked, maps_of, places_among
 from latentbits.explorer.tables import shown_rows, take_table
 
 GAIN = Gain(n_rows=50, one=9.0, several=8.0, fewer=1.0, error=0.1, converged=True)
@@ -70,13 +70,13 @@ def test_rows_are_on_their_most_probable_map():
     np.testing.assert_allclose(maps.cost, np.arange(N) / np.log(2))
     np.testing.assert_array_equal(maps.weights, model.components_)
     assert [len(lines) for lines in maps.lines] == [4, 4]
-    assert maps.told.startswith("2 maps hold 60 % and 40 % of the rows")
+    assert maps.sentences.startswith("2 maps hold 60 % and 40 % of the rows")
     counts = np.where(maps.home == 0, 3.0, 1.0)
     weighted = maps_of("2 maps", model, X, counts, 4, GAIN)
     sure = np.average(maps.sure, weights=counts)
-    assert f"with a probability of {sure:.2f}" in weighted.told
+    assert f"with a probability of {sure:.2f}" in weighted.sentences
     unfinished = maps_of("2 maps", a_model(converged=False)[0], X, None, 4, GAIN)
-    assert (unfinished.converged, unfinished.told) == (False, "")
+    assert (unfinished.converged, unfinished.sentences) == (False, "")
     assert "The fit of the 2 maps had not converged" in unfinished.note
     model.noise_variance_ = np.ones((2, D))
     assert [len(lines) for lines in maps_of("2 maps", model, X, None, 4, GAIN).lines] == [0, 0]
@@ -94,13 +94,13 @@ def test_rows_are_on_their_most_probable_map():
     ],
 )
 def test_a_gain_is_claimed_where_it_is_clear(change, expected, claims):
-    text = told(np.array([0.5, 0.3, 0.2]), 0.9, dataclasses.replace(GAIN, **change))
+    text = in_sentences(np.array([0.5, 0.3, 0.2]), 0.9, dataclasses.replace(GAIN, **change))
     assert text.startswith(
         "3 maps hold 50 %, 30 % and 20 % of the rows; a row is on its map with a probability of 0.90"
     )
     assert expected in text
     assert text.endswith("fewer.") == claims
-    assert "was not measured: no time was left" in told(np.array([0.5, 0.5]), 0.9, None)
+    assert "was not measured: no time was left" in in_sentences(np.array([0.5, 0.5]), 0.9, None)
 
 
 def test_what_several_gain_is_measured_on_unseen_rows():
@@ -164,8 +164,8 @@ def test_a_page_of_several_maps(tmp_path):
         decoded = expit(maps.means[:3] @ maps.weights[m] + maps.bias[m])
         np.testing.assert_allclose(decoded, model.inverse_transform(maps.means[:3], maps=m), atol=1e-6)
     assert maps.converged
-    assert "unseen rows they need" in maps.told
-    assert maps.told in str(found)
+    assert "unseen rows they need" in maps.sentences
+    assert maps.sentences in str(found)
     assert "So were 2 maps, a mixture of such models." in found.content.methods
     assert maps.name in found.models
 
@@ -204,7 +204,7 @@ def test_a_page_holds_each_map():
 def test_stepping_in_and_back(open_page, path):
     page = open_page(path)
     assert page.locator(".bubble").count() == page.locator(".maps-card").count() == 3
-    assert page.locator("#maps-told").inner_text() == "3 maps hold all of the rows."
+    assert page.locator("#maps-sentences").inner_text() == "3 maps hold all of the rows."
     label = page.locator(".map-over").get_attribute("aria-label")
     assert label == f"Map of {N} rows"
     assert page.locator("#all-rows").is_hidden()

@@ -166,7 +166,7 @@ def with_maps(content: Content, n_maps: int = 3, seed: int = 1) -> Content:
         cost=np.array([one.cost[i] for i, one in enumerate(own)]),
         lines=tuple(np.array([m, m + 2]) for m in range(n_maps)),
         places=rng.normal(size=(n_maps, 2)),
-        told=f"{n_maps} maps hold all of the rows.",
+        sentences=f"{n_maps} maps hold all of the rows.",
     )
     return replace(content, maps=maps)
 

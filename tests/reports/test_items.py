@@ -16,7 +16,7 @@ from latentbits.estimators.psychometrics import item_errors
 from latentbits.reports.fit import fit_report
 from latentbits.reports.item_fit import item_fit, mean_squares, merged, score_groups
 from latentbits.reports.items import Answers, Items, curves, distinct, grid_for, in_place, log_curves, whole
-from latentbits.reports.limited_information import ItemFitReport, limited_fit, margins, untold, with_limited_fit
+from latentbits.reports.limited_information import ItemFitReport, limited_fit, margins, with_limited_fit, without_m2
 from latentbits.reports.local_dependence import local_dependence
 from latentbits.reports.person_fit import person_fit
 from latentbits.reports.reliability import alpha, empirical, reliability, test_information
@@ -184,7 +184,7 @@ def test_m2_says_why_it_is_not_told():
 
 def test_the_report_has_what_all_have_and_more():
     general = fit_report(-100.0, 0.1, 10, 50, ("one",))
-    report = with_limited_fit(general, untold("no reason"))
+    report = with_limited_fit(general, without_m2("no reason"))
     assert isinstance(report, ItemFitReport)
     assert report.bic == general.bic
     assert report.notes == ("one", "no reason")

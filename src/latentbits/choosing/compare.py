@@ -274,8 +274,8 @@ def fit_copy(estimator: Any, X: Any, weights: np.ndarray | None = None) -> Any:
         raise ValueError(f"{type(estimator).__name__} takes no sample_weight")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
-        for told in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns cannot be told"):
-            warnings.filterwarnings("ignore", message=told)  # unseen rows decide
+        for warned in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns cannot be warned"):
+            warnings.filterwarnings("ignore", message=warned)  # unseen rows decide
         fitted = clone(estimator).fit(X, **given)
     interrupts.check()  # models of others do not look
     if getattr(fitted, "stop_reason_", None) == "interrupted":

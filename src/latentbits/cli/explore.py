@@ -254,11 +254,11 @@ def _labels(rows: Rows, reading: Reading) -> dict[str | int, Any]:
 @contextmanager
 def _progress(budget: float | None) -> Iterator[Callable[[str, float], None]]:
     """Show what is being done: in a terminal beside a clock, elsewhere a line for each step."""
-    told: list[str] = []
+    begun: list[str] = []
 
     def line(what: str, seconds: float) -> None:
-        if told[-1:] != [what]:  # folds fit the same model again
-            told.append(what)
+        if begun[-1:] != [what]:  # folds fit the same model again
+            begun.append(what)
             say(f"{seconds:6.1f} s  {what}")
 
     if not sys.stderr.isatty():

@@ -84,9 +84,9 @@ def _printable_usage() -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
-        told = error.format_message()
-        text = "\n".join(map(printable, told.split("\n")))  # what it says of itself has lines
-        if text == told:
+        message = error.format_message()
+        text = "\n".join(map(printable, message.split("\n")))  # what it says of itself has lines
+        if text == message:
             raise
         raise click.UsageError(text, error.ctx) from error
 

@@ -123,8 +123,8 @@ class FamilyName(click.ParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """List all that begin so, with what each takes the rows to be."""
-        told = {**dict.fromkeys(self.words, ""), **{one.name: one.summary for one in families()}}
-        return [CompletionItem(one, help=told[one]) for one in self.known() if one.startswith(incomplete)]
+        summaries = {**dict.fromkeys(self.words, ""), **{one.name: one.summary for one in families()}}
+        return [CompletionItem(one, help=summaries[one]) for one in self.known() if one.startswith(incomplete)]
 
     def known(self) -> list[str]:
         """List every word that is taken."""

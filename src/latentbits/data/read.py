@@ -31,11 +31,11 @@ __all__ = [
     "check_shape",
     "choose_array",
     "column_numbers",
+    "in_a_line",
     "packed_columns",
     "parquet_columns",
     "read",
     "reading",
-    "told",
 ]
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
@@ -179,12 +179,12 @@ def reading(path: Path, suffix: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise DataError(
-            f"{path}: cannot be read as {suffix} ({told(error)}); is the file complete, "
+            f"{path}: cannot be read as {suffix} ({in_a_line(error)}); is the file complete, "
             "and does its extension match its contents?"
         ) from error
 
 
-def told(error: Exception) -> str:
+def in_a_line(error: Exception) -> str:
     """Return the kind of an error and the first line of what it says."""
     detail = str(error).strip().partition("\n")[0] or "no further detail"
     return f"{type(error).__name__}: {detail}"

@@ -25,10 +25,10 @@ from latentbits.data.read import (
     check_shape,
     choose_array,
     column_numbers,
+    in_a_line,
     packed_columns,
     parquet_columns,
     reading,
-    told,
 )
 
 __all__ = ["RowFile", "RowFiles", "are_paths", "open_files"]
@@ -147,7 +147,7 @@ def _named(part: RowFile, rows: str) -> Iterator[None]:
     except LatentBitsError:
         raise
     except Exception as error:
-        raise DataError(f"{part.path}: {rows} cannot be read ({told(error)})") from error
+        raise DataError(f"{part.path}: {rows} cannot be read ({in_a_line(error)})") from error
 
 
 def are_paths(X: Any) -> bool:

@@ -137,7 +137,7 @@ class Monitor:
 
     def _show(self, text: str) -> None:
         if self._bar is not None:
-            self._bar.show(self._line._replace(told=text, left=self.time_left()))
+            self._bar.show(self._line._replace(state=text, left=self.time_left()))
 
     def time_left(self) -> str:
         """Estimate the time left, of this stage by its passes, or of all restarts by those that have ended.

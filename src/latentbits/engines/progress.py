@@ -25,7 +25,7 @@ class Line(NamedTuple):
     name: str
     done: int
     total: int
-    told: str = ""
+    state: str = ""
     left: str = ""
 
 
@@ -146,10 +146,10 @@ class _Terminal:
             return
         line = self._line
         if not self._bar.tasks:
-            self._bar.add_task("", told="", left="")
+            self._bar.add_task("", state="", left="")
             self._bar.tasks[0].start_time = self._began  # the clock of all of it
         self._bar.update(
-            self._bar.task_ids[0], description=line.name, completed=line.done, total=line.total, told=line.told,
+            self._bar.task_ids[0], description=line.name, completed=line.done, total=line.total, state=line.state,
             left=line.left,
         )  # fmt: skip
 
@@ -162,7 +162,7 @@ def _rich_bar() -> Any:
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[state]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}", markup=False),
         console=Console(stderr=True),
@@ -182,7 +182,7 @@ class _Cell:
         now = time.monotonic()
         if now - self._began >= SHOWN_AFTER_SECONDS and (self._handle is None or now - self._shown >= SECONDS_BETWEEN):
             self._shown = now
-            parts = (f"{line.done}/{line.total}", line.told, _clock(now - self._began), line.left)
+            parts = (f"{line.done}/{line.total}", line.state, _clock(now - self._began), line.left)
             words = "  ".join(part for part in parts if part)
             bar = f'<progress value="{line.done}" max="{line.total}"></progress>'
             self._display(f"{line.name}  {words}", f"{html.escape(line.name)} {bar} {html.escape(words)}")

@@ -134,7 +134,7 @@ class Maps:
     cost: np.ndarray  # (n,): -log2 p(row) under all maps together
     lines: tuple[np.ndarray, ...]  # for each map, columns whose lines separate most rows
     places: np.ndarray  # (m, 2): of the maps to each other: near where the means of columns are alike
-    told: str  # what is seen of them, in sentences; "" where the fit has not converged
+    sentences: str  # what is seen of them, in sentences; "" where the fit has not converged
     converged: bool = True  # whether it has
 
     @property

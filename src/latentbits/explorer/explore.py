@@ -92,7 +92,7 @@ class Explored:
     def notes(self) -> tuple[str, ...]:
         """Notes: what is seen of several maps, that a map has not converged, and what was not tried."""
         where, maps = self.content.map, self.content.maps
-        several = "" if maps is None else maps.told or maps.note
+        several = "" if maps is None else maps.sentences or maps.note
         return tuple(text for text in (several, "" if where is None else where.note, self.content.tried) if text)
 
 
@@ -342,10 +342,10 @@ def content_of(
         return family(found.families[name]).summaries.show(name, model, close, models[name].n_rows, weights)
 
     shows = {entry.name: show(entry.name, models[entry.name].model) for entry in found.comparison.entries}
-    told = {name: one.gallery for name, one in shows.items() if one.gallery is not None}
-    others = {name: _other_galleries(show, name, found, models) for name in told}
+    own = {name: one.gallery for name, one in shows.items() if one.gallery is not None}
+    others = {name: _other_galleries(show, name, found, models) for name in own}
     galleries = tuple(
-        _gallery(own, [gallery for gallery, _ in others[name]], models[name].model, found) for name, own in told.items()
+        _gallery(one, [gallery for gallery, _ in others[name]], models[name].model, found) for name, one in own.items()
     )
     rows, sound = (
         tuple(_model_row(found, entry, shows[entry.name]) for entry in entries)
@@ -393,8 +393,8 @@ def content_of(
 
 def _gallery(gallery: Gallery, others: Sequence[Gallery], model: Any, found: Search) -> Gallery:
     """Add a note on its causes, and put weights in the units of the table."""
-    told = with_note(with_rounds(gallery, others), bool(getattr(model, "_finished", True)))
-    return _in_columns(told, found)
+    noted = with_note(with_rounds(gallery, others), bool(getattr(model, "_finished", True)))
+    return _in_columns(noted, found)
 
 
 def _other_galleries(

@@ -167,16 +167,16 @@ def _rivals(models: Sequence[ModelRow]) -> str:
 def _cut_off(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> str:
     """Name fits that have not converged and are ahead, or else near; what they found is left out."""
     if ahead := _ahead(models, unfinished):
-        told = _and([f"{_called(model)} ({model.bits:.1f} bits)" for model in ahead])
+        words = _and([f"{_called(model)} ({model.bits:.1f} bits)" for model in ahead])
         its, was = ("its fit", "is") if len(ahead) == 1 else ("their fits", "are")
-        return f" {told[0].upper()}{told[1:]} {was} ahead so far, but {its} had not converged."
+        return f" {words[0].upper()}{words[1:]} {was} ahead so far, but {its} had not converged."
     near = [
         model for model in unfinished if models and model.bits - models[0].bits <= NEAR_BITS_SHARE * abs(models[0].bits)
     ]
     if not near:
         return ""
-    told = _and([_called(model) for model in near])
-    return f" With more time {told} may do better: {'its fit' if len(near) == 1 else 'their fits'} had not converged."
+    words = _and([_called(model) for model in near])
+    return f" With more time {words} may do better: {'its fit' if len(near) == 1 else 'their fits'} had not converged."
 
 
 def _ahead(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> list[ModelRow]:
@@ -238,10 +238,10 @@ def _tree(tree: Tree, table: Table) -> str:
     if table.image_shape is not None:
         near, n = touching(np.where(tree.sure, tree.parents, -1), table.image_shape)
         return f"{text}: {near} of the {n} edges that are more than chance join pixels that touch."
-    told = [
+    words = [
         f"{table.columns[tree.parents[j]]} and {table.columns[j]} ({tree.information[j]:.2f} bits)" for j in edges[:3]
     ]
-    return f"{text}; most in common have {_and(told)}."
+    return f"{text}; most in common have {_and(words)}."
 
 
 def _most(spread: np.ndarray, table: Table, words: str) -> str:
@@ -289,9 +289,9 @@ def _labels(labels: Sequence[Labels], means: np.ndarray, meanings: Sequence[Mean
 def _axes(meanings: Sequence[Meaning]) -> str:
     """Say what each axis goes with, and that no model saw the labels."""
     axes = [(axis, names_for(meanings, None, 0, axis)) for axis in range(2)]
-    told = [f"trait {axis + 1} goes with {in_words(own)}" for axis, own in axes if own]
+    words = [f"trait {axis + 1} goes with {in_words(own)}" for axis, own in axes if own]
     names = dict.fromkeys(meaning.label for _, own in axes for meaning in own if meaning.label)
-    return f"On the map {'; '.join(told)}. No model saw {_and(list(names), 'or')}."
+    return f"On the map {'; '.join(words)}. No model saw {_and(list(names), 'or')}."
 
 
 def _neighbours(labels: Labels, means: np.ndarray) -> str:

@@ -46,7 +46,7 @@ def guesses_of(
     completed = np.asarray(model.complete(given))
     guess = np.broadcast_to(average, rows.shape)
     if real:
-        right, alone = _share_told(completed, guess, rows, hidden, weights), 0.0
+        right, alone = _share_right(completed, guess, rows, hidden, weights), 0.0
     else:
         right, alone = (share_right(guessed, rows, hidden, weights) for guessed in (completed, guess))
     some = np.sort(rng.permutation(len(rows))[:N_EXAMPLES])
@@ -54,7 +54,7 @@ def guesses_of(
     return Guesses(part, rows[some], given[some], completed[some], right, alone)
 
 
-def _share_told(
+def _share_right(
     completed: np.ndarray, average: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weights: np.ndarray | None
 ) -> float:
     """Compute the share of the variance of the hidden numbers that a model explains; every column counts alike."""

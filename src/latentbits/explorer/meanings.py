@@ -89,15 +89,15 @@ def names_for(meanings: Sequence[Meaning], gallery: str | None, layer: int, numb
     return labels[:1] + [m for m in own[:1] if not m.label]
 
 
-def in_words(told: Sequence[Meaning]) -> str:
+def in_words(meanings: Sequence[Meaning]) -> str:
     """Write these names in a sentence after "goes with"; "" where there is nothing."""
-    return ", and more with ".join(goes_with(meaning) for meaning in told)
+    return ", and more with ".join(goes_with(meaning) for meaning in meanings)
 
 
-def axis_title(axis: int, told: Sequence[Meaning]) -> str:
+def axis_title(axis: int, meanings: Sequence[Meaning]) -> str:
     """Write the title of an axis: "trait 1: WatrCont (-0.78)"."""
     words = []
-    for meaning in told:
+    for meaning in meanings:
         kind = "" if meaning.measure == "rank correlation" else f"{meaning.kinds[0]}, {meaning.measure} "
         words.append(f"{meaning.label or 'number of ones'} ({kind}{meaning.value:.2f})")
     return f"trait {axis + 1}" + (f": {', '.join(words)}" if words else "")
@@ -108,11 +108,11 @@ def colouring(meanings: Sequence[Meaning], labels: Sequence[Labels]) -> tuple[in
     if not labels:
         return None
     names = [one.name for one in labels]
-    told = next((m for m in meanings if m.gallery is None and m.label in names), None)
-    if told is None:
+    meaning = next((m for m in meanings if m.gallery is None and m.label in names), None)
+    if meaning is None:
         return 0, ""
-    number = f"{told.measure} {told.value:.2f}".replace("-", "\N{MINUS SIGN}")
-    return names.index(told.label), f"the label that the axes go with most: {told.of}, {number}"
+    number = f"{meaning.measure} {meaning.value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return names.index(meaning.label), f"the label that the axes go with most: {meaning.of}, {number}"
 
 
 def felt(spread: np.ndarray, table: Table) -> np.ndarray:

@@ -70,8 +70,8 @@ def _source(name: str) -> str:
 
 
 def _scores(models: Sequence[ModelRow]) -> str:
-    told = [f"{model.name} {with_error(model.bits, model.error, '.2f')}" for model in models]
-    return f"Bits per row, with standard errors over rows: {'; '.join(told)}."
+    values = [f"{model.name} {with_error(model.bits, model.error, '.2f')}" for model in models]
+    return f"Bits per row, with standard errors over rows: {'; '.join(values)}."
 
 
 def _unconverged(models: Sequence[ModelRow]) -> str:

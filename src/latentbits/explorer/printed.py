@@ -55,8 +55,8 @@ def draw_exploration(content: Content) -> Any:
     -------
     matplotlib Figure with two or three panels
     """
-    told = {gallery.name: gallery for gallery in content.galleries if gallery.layers or gallery.trees}
-    gallery = next((told[model.name] for model in content.sound if model.name in told), None)
+    galleries = {gallery.name: gallery for gallery in content.galleries if gallery.layers or gallery.trees}
+    gallery = next((galleries[model.name] for model in content.sound if model.name in galleries), None)
     has_images = content.table.image_shape is not None
     unfinished = [model for model in content.models if not model.converged]
     with sheet((13, 7.4), headline(content.table.source, content.sound, unfinished, content.together)) as figure:

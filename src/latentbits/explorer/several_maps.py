@@ -14,7 +14,7 @@ from latentbits.explorer.map_content import lines_of, short_covariances
 from latentbits.reports.comparison import ranked
 from latentbits.reports.numbers import with_error
 
-__all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "like", "maps_asked", "maps_of", "told"]
+__all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "in_sentences", "like", "maps_asked", "maps_of"]
 
 MOST_MAPS = 12  # that a page shows beside each other
 HELD_OUT_SHARE = 0.25  # of the rows, on which several maps are compared with one
@@ -122,7 +122,7 @@ def maps_of(
         cost=-np.asarray(model.score_samples(values), np.float64) / np.log(2),
         lines=lines,
         places=places_among(_profiles(values, sure, weights, noise is not None)),
-        told=told(shares, float(np.average(own, weights=weights)), gain) if converged else "",
+        sentences=in_sentences(shares, float(np.average(own, weights=weights)), gain) if converged else "",
         converged=converged,
     )
 
@@ -155,10 +155,10 @@ def places_among(profiles: np.ndarray) -> np.ndarray:
     return np.round(places / (across if across > 0 else 1.0), 9) + 0.0
 
 
-def told(shares: np.ndarray, sure: float, gain: Gain | None) -> str:
+def in_sentences(shares: np.ndarray, sure: float, gain: Gain | None) -> str:
     """Describe several maps in sentences: shares, how sure rows are on them, and bits of unseen rows.
 
-    >>> told(np.array([0.7, 0.3]), 0.9, None)
+    >>> in_sentences(np.array([0.7, 0.3]), 0.9, None)
     '2 maps hold 70 % and 30 % of the rows; a row is on its map with a probability of 0.90 on average. Whether they \
 describe unseen rows better than one map was not measured: no time was left.'
     """

@@ -182,13 +182,13 @@ def _climb(
         tried[place] = fit
         if fit.worth > (-np.inf if best is None else best.worth):
             best = fit
-    told = {
+    found = {
         "fits": len(tried),
         "seconds": round(spent, 1),
         "cut": cut,
         "failed": {in_words(f.record["settings"]): f.record["failed"] for f in tried.values() if f.record["failed"]},
     }
-    return best, told if best is None else {**told, **_of_chosen(best.record)}
+    return best, found if best is None else {**found, **_of_chosen(best.record)}
 
 
 def _of_chosen(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _attempt(one: Entry, settings: Mapping[str, Any], rows: LearningRows, limit:
         "converged": bool(getattr(model, "converged_", False)),
         "cut_off": out_of_time or stop == "max_time",
         "failed": failed or ("" if mean is not None else "a validation row has no finite log-likelihood"),
-        "warnings": list(dict.fromkeys(str(one.message) for one in caught if _is_told(one.category))),
+        "warnings": list(dict.fromkeys(str(one.message) for one in caught if _is_kept(one.category))),
         "machine": where,
     }
     return Tried(json.loads(json.dumps(record)), model, valid)
@@ -262,7 +262,7 @@ def _error(rows: np.ndarray, common: float) -> float:
     return float(np.hypot(standard_error(rows), common))
 
 
-def _is_told(category: type[Warning]) -> bool:
+def _is_kept(category: type[Warning]) -> bool:
     from sklearn.exceptions import ConvergenceWarning
 
     return not issubclass(category, ConvergenceWarning)  # stop_reason says so

@@ -192,12 +192,12 @@ def _verdict(line: Line, now: Standing) -> str:
 
 def counts(results: Iterable[Mapping[str, Any]]) -> str:
     """Count in a sentence on how many sets the stack (or the one model) is first, level or behind."""
-    told = [_verdict(line, now) for now in map(standing, results) if (line := now.stack or now.one) is not None]
-    told = [one for one in told if one]
-    first, level = (sum(one == word for one in told) for word in ("first", LEVEL))
+    verdicts = [_verdict(line, now) for now in map(standing, results) if (line := now.stack or now.one) is not None]
+    verdicts = [one for one in verdicts if one]
+    first, level = (sum(one == word for one in verdicts) for word in ("first", LEVEL))
     return (
-        f"Of {len(told)} sets with a verified result: first on {first}, within one standard error of it on {level}, "
-        f"behind on {len(told) - first - level}."
+        f"Of {len(verdicts)} sets with a verified result: first on {first}, within one standard error of it on "
+        f"{level}, behind on {len(verdicts) - first - level}."
     )
 
 

@@ -161,16 +161,16 @@ def class_errors(
     estimate = np.concatenate([weights[:, None], means], 1)
     at_bound = np.minimum(estimate, 1 - estimate) < BOUND_PROBABILITY
     at_bound[:, 1:] |= at_bound[:, :1] & (k > 1)  # a class without rows
-    told = information(rows, weights, means, at_bound | never, smoothing)
+    known = information(rows, weights, means, at_bound | never, smoothing)
     free = ~(at_bound | never)
-    pulled = _pulled(estimate, told) & free
+    pulled = _pulled(estimate, known) & free
     free &= ~pulled
     free[:, 1:] &= free[:, :1] | (k == 1)
     basis = moving(free.ravel(), [np.arange(k) * (1 + d)])
-    found = inverse_on(told.matrix, basis, told.spread if sampling else None)
+    found = inverse_on(known.matrix, basis, known.spread if sampling else None)
     notes = _notes(~free & ~never, never[0, 1:], names, k)
     if found is None:
-        found = np.full_like(told.matrix, np.nan)
+        found = np.full_like(known.matrix, np.nan)
         notes.append(
             "the observed information is singular, so nothing has a standard error (NaN): there are more classes than "
             "the data determine, or the fit has not converged"
@@ -206,9 +206,9 @@ def class_errors(
     )
 
 
-def _pulled(estimate: np.ndarray, told: Information) -> np.ndarray:
+def _pulled(estimate: np.ndarray, known: Information) -> np.ndarray:
     """Find what is near a bound and would be carried beyond it by Newton's step: learning stopped on the way to it."""
-    slope, bend = told.slope.reshape(estimate.shape), np.diag(told.matrix).reshape(estimate.shape)
+    slope, bend = known.slope.reshape(estimate.shape), np.diag(known.matrix).reshape(estimate.shape)
     gap = np.minimum(estimate, 1 - estimate)
     outwards = np.where(estimate < 0.5, -slope, slope)
     return (gap < NEAR_BOUND_PROBABILITY) & (outwards > 0) & (outwards > bend * gap)

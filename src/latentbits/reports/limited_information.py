@@ -21,8 +21,18 @@ from latentbits.reports.fit import FitReport
 from latentbits.reports.items import Answers, Items, curves, grid_for, slices, still
 from latentbits.reports.record import Table
 
-__all__ = ["ItemFitReport", "LimitedFit", "Pairs", "limited_fit", "margins", "pair_margins", "pairs_of", "phi",
-           "untold", "with_limited_fit"]  # fmt: skip
+__all__ = [
+    "ItemFitReport",
+    "LimitedFit",
+    "Pairs",
+    "limited_fit",
+    "margins",
+    "pair_margins",
+    "pairs_of",
+    "phi",
+    "with_limited_fit",
+    "without_m2",
+]  # fmt: skip
 
 MOST_MARGINS = 8000  # 126 items: the square of it in float64 is 512 MB
 DEPENDENT_SHARE = 1e-7  # of the largest singular value
@@ -91,7 +101,7 @@ def with_limited_fit(report: FitReport, found: LimitedFit) -> ItemFitReport:
     return ItemFitReport(**{**dict(report), **found._asdict(), "notes": (*report.notes, *found.notes)})
 
 
-def untold(why: str) -> LimitedFit:
+def without_m2(why: str) -> LimitedFit:
     """Give no numbers, and the reason."""
     numbers: dict[str, Any] = dict.fromkeys(LimitedFit._fields, float("nan"))
     return LimitedFit(**{**numbers, "m2_df": 0, "notes": (why,)})
@@ -134,13 +144,13 @@ def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFi
     d, q = items.slopes.shape
     s = d * (d + 1) // 2
     if s > MOST_MARGINS:
-        return untold(
+        return without_m2(
             f"M2 of {d} items takes a matrix of {s} x {s} numbers, and this stops at {MOST_MARGINS}: take fewer items"
         )
     pairs = pairs_of(answers)
     n, (a, b) = np.diag(pairs.n), np.triu_indices(d, 1)
     if d < 2 or not pairs.n.all():
-        return untold("there is no M2: it takes two items or more, and for each two of them rows that answer both")
+        return without_m2("there is no M2: it takes two items or more, and for each two of them rows that answer both")
     expected, derivatives, covariance = margins(items, tied)
     ones, both = np.diag(pairs.both) / n, pairs.both[a, b] / pairs.n[a, b]
     notes = []
@@ -151,7 +161,7 @@ def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFi
         notes.append("answers are missing: M2 takes it that this has nothing to do with what they would have been")
     found = _quadratic_form(np.concatenate([ones, both]) - expected, covariance, derivatives)
     if found is None:
-        return untold("there is no M2: the margins of some items follow from those of others (singular covariance)")
+        return without_m2("there is no M2: the margins of some items follow from those of others (singular covariance)")
     m2, rank = found
     free = int(items.n_own.sum()) - (d - 1 if tied else q * (q - 1) // 2)
     if rank < free:
@@ -164,8 +174,8 @@ def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFi
     own_a, own_b = pairs.first[a, b] / pairs.n[a, b], pairs.first[b, a] / pairs.n[a, b]  # of who answered both
     away = phi(own_a, own_b, both) - phi(expected[a], expected[b], expected[d:])
     varies = answers.varying
-    told = away[varies[a] & varies[b] & ~np.isnan(away)]
-    srmsr = float(np.sqrt(np.mean(told**2))) if len(told) else float("nan")
+    known = away[varies[a] & varies[b] & ~np.isnan(away)]
+    srmsr = float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
     # independent items: with x - p in place of x margins are uncorrelated, and only those of pairs have residuals
     null = float(np.sum(pairs.n[a, b] * phi(ones[a], ones[b], both) ** 2)) if varies.all() else float("nan")
     if alike := still(items, answers):
@@ -254,7 +264,7 @@ def _indices(
         notes = (*notes, f"M2 has {df} degrees of freedom: with as many parameters as margins it tests nothing")
         return LimitedFit(m2, df, nothing, nothing, nothing, nothing, srmsr, nothing, nothing, notes)
     if n_rows <= 1:
-        return untold("there is no M2 of a single row")
+        return without_m2("there is no M2 of a single row")
     low, high = (
         np.sqrt(_noncentrality(m2, df, share) / (df * (n_rows - 1)))
         for share in (1 - TAIL_PROBABILITY, TAIL_PROBABILITY)

@@ -42,7 +42,7 @@ def _limited_fit(self: ItemResponse, X: Any, sample_weight: Any) -> limited_info
         if self.fixed or self.shared:
             raise ValueError("M2 is for items whose parameters are all free, and here some are fixed or shared")
     except ValueError as error:  # the criteria of such a model are reported all the same
-        return limited_information.untold(str(error))
+        return limited_information.without_m2(str(error))
     answers = answers_of(self, X, sample_weight).of_items(which)
     found = limited_information.limited_fit(items, answers, self._tied)
     notes = []

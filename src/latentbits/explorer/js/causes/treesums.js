@@ -102,10 +102,10 @@ function sumsDown(tree, j, children, above, own, upward) {
   }
   const before = Float64Array.from({ length: k }, (_, s) => above[j * k + s] * own[j * k + s]);
   children.forEach((child, c) => {
-    const told = before.map((value, s) => value * after[c][s]);
-    normalise(told, 0, k);
+    const now = before.map((value, s) => value * after[c][s]);
+    normalise(now, 0, k);
     for (let s = 0; s < k; s++) {
-      for (let t = 0; t < k; t++) above[child * k + t] += told[s] * transitions[(child * k + s) * k + t];
+      for (let t = 0; t < k; t++) above[child * k + t] += now[s] * transitions[(child * k + s) * k + t];
       before[s] *= upward[child * k + s];
     }
     normalise(before, 0, k);

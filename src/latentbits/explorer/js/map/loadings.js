@@ -41,7 +41,7 @@ function aboutLoadings(head, rows) {
   const what = rows.real
     ? "How much the mean of a column grows with one unit of a trait."
     : "How much the log odds of a bit grow with one unit of a trait.";
-  if (head.map.no_errors) return `${what} How sure they are is not told: ${head.map.no_errors}.`;
+  if (head.map.no_errors) return `${what} How sure they are is not known: ${head.map.no_errors}.`;
   const sure = "if two traits are all there is behind the columns";
   if (head.table.image_shape)
     return `${what} The second picture of a trait has those pixels alone whose 95 % interval does not hold 0, ${sure}.`;
@@ -122,7 +122,7 @@ function stripsOf(head, rows, shown, all) {
   ];
   return {
     title: "Loadings",
-    about: "Loadings of columns on both traits, with intervals where they can be told.",
+    about: "Loadings of columns on both traits, with intervals where they can be known.",
     file: head.table.source,
     names: shown.map(({ column }) => rows.columns[column]),
     panels,

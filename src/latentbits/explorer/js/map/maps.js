@@ -82,7 +82,7 @@ export function showMaps(rows, state) {
     back.hidden = map === null;
     where.textContent = whereText(map, grounds.length);
     const axes = part("axes");
-    if (axes) axes.hidden = map !== null; // they are told of the map of all rows
+    if (axes) axes.hidden = map !== null; // they belong to the map of all rows
   };
   new ResizeObserver(place).observe(frame);
   state.on(["colour", "hidden"], paint);
@@ -102,8 +102,8 @@ function whereText(map, many) {
   if (map === null)
     return "Below: all rows on one map, which is a model of its own. Click a bubble to step into its map.";
   return (
-    `Below: map ${map + 1} of ${many}. What the axes mean, the loadings, the order of the table and what fits worst are ` +
-    "told of the one map of all rows."
+    `Below: map ${map + 1} of ${many}. What the axes mean, the loadings, the order of the table and what fits worst ` +
+    "belong to the one map of all rows."
   );
 }
 
@@ -194,7 +194,7 @@ function cardOf(head, rows, ground, into) {
     make("p", { class: "note", text: `${percentOf(head.maps.shares[number])} of the rows; ${many}` }),
   ]);
   if (head.table.image_shape && found.length) card.append(meanImage(rows, found, head.table.image_shape, number));
-  else card.append(...toldOf(rows, found));
+  else card.append(...describe(rows, found));
   return card;
 }
 
@@ -212,7 +212,7 @@ function meanImage(rows, found, shape, number) {
  * Columns that the rows of a map have more and less of than the others, in words.
  * @param {Rows} rows @param {Difference[]} found
  */
-function toldOf(rows, found) {
+function describe(rows, found) {
   const shown = (/** @type {number} */ value) => (rows.real ? shortNumber(value) : `${Math.round(100 * value)}\u00a0%`);
   const worth = rows.real ? WORTH_LISTING.reals : WORTH_LISTING.bits;
   const lines = /** @type {Array<[string, 1 | -1]>} */ ([

@@ -103,7 +103,7 @@ export function followLink(rows, state) {
   };
   const restore = () => restoreSeen(location.hash.slice(1), rows, state);
   restore();
-  const told = /** @type {const} */ ([
+  const parts = /** @type {const} */ ([
     "picked",
     "other",
     "map",
@@ -114,7 +114,7 @@ export function followLink(rows, state) {
     "lasso",
     "view",
   ]);
-  state.on([...told, "model", "cause", "rowsBy", "columnsBy"], later);
+  state.on([...parts, "model", "cause", "rowsBy", "columnsBy"], later);
   addEventListener("scroll", later, { passive: true });
   addEventListener("hashchange", () => location.hash.includes("=") && restore());
   const copy = part("copy-link");

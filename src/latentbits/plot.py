@@ -54,7 +54,7 @@ def exploration(found: Any) -> Any:
 
 
 def map(found: Any, labels: str | None = None) -> Any:
-    """Where the rows are on the map, and what its places stand for.
+    """Draw where the rows are on the map, and what its places stand for.
 
     Parameters
     ----------

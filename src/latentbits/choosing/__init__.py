@@ -1,1 +1,1 @@
-"""Which model is right: comparisons, searches, and the time they may take."""
+"""Comparisons and searches for the right model, and the time they may take."""

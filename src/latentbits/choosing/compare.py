@@ -1,4 +1,4 @@
-"""Which model is right?  Held-out bits per row of several models on the same rows."""
+"""Held-out bits per row of several models on the same rows: which model is right?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which family, and how many causes?  Every family that suits the data, within a time budget."""
+"""Search for the family and its number of causes: every family that suits the data, within a time budget."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ RowState = Any
 
 
 class Progress(eqx.Module):
-    """Where learning stands; schedules (annealing, cuts, step sizes) are functions of it.
+    """State of learning; schedules (annealing, cuts, step sizes) are functions of it.
 
     Attributes
     ----------

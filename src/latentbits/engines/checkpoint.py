@@ -47,7 +47,7 @@ TIME_PART = 20  # writing checkpoints takes at most a twentieth of the time
 
 
 class Checkpoint(NamedTuple):
-    """Where learning is kept, and how often.
+    """The file that keeps learning, and how often it is written.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Journal:
         return number, self._finished.get(number), place
 
     def stand(self, number: int, place: Any) -> None:
-        """Where a call stands now; written if it is time."""
+        """Take the present state of a call, and write it if it is time."""
         if not self._frozen:
             self._place, self._new = (number, place), True
             if time.perf_counter() - self._written >= max(self.seconds, TIME_PART * self._took):

@@ -91,7 +91,7 @@ def spread(engine: Engine, n_workers: int) -> DaskEngine:
 
 
 def borders(n_rows: int, n_columns: int, n_workers: int) -> list[int]:
-    """Where rows are cut into blocks of about the same size: some for each worker, and none of them large.
+    """Cut rows into blocks of about the same size: some for each worker, and none of them large.
 
     >>> borders(10, 3, 2)
     [0, 2, 5, 7, 10]

@@ -28,7 +28,7 @@ def devices() -> tuple[jax.Device, ...]:
 
 
 def device_of(number: int, layout: Layout) -> jax.Device | None:
-    """Where the chunk of this number is computed; None for the first device, where everything else is.
+    """Return the device of the chunk of this number; None for the first device, where everything else is.
 
     Small batches of rows wait for each other's updates: they stay there, too.
     """

@@ -1,4 +1,4 @@
-"""What sees parameters and sums alone, but no rows: in NumPy on the host where these are few, else compiled."""
+"""Functions of parameters and sums, which see no rows: in NumPy on the host where these are few, else compiled."""
 
 from __future__ import annotations
 

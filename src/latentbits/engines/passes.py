@@ -47,7 +47,7 @@ __all__ = [
 
 @runtime_checkable
 class Engine(Protocol):
-    """Where chunks come from.  An engine knows no model."""
+    """A source of chunks.  An engine knows no model."""
 
     n_features: int
     keeps_rows: bool  # a small state per row can be kept beside the rows

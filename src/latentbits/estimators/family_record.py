@@ -27,7 +27,7 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True)
 class Sizes:
-    """Which numbers of causes are worth trying."""
+    """Numbers of causes that are worth trying."""
 
     least: int = 1  # a mixture of one is independent bits
     first: int | None = None  # to begin with; None takes a quarter of the columns, up to 8

@@ -59,7 +59,7 @@ def _standard(values: np.ndarray) -> np.ndarray:
 
 
 def _correlations(standard: np.ndarray) -> np.ndarray:
-    """Where cells are missing, nearer to 0 than those of the rows that have both; so are those of shuffled tables."""
+    """Correlate columns, missing cells at their means: nearer to 0 than by rows that have both."""
     return standard.T @ standard / np.float32(len(standard))
 
 

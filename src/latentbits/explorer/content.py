@@ -93,7 +93,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Map:
-    """Where a model with two latent traits places the rows."""
+    """Places of the rows under a model with two latent traits."""
 
     name: str  # of the model
     means: np.ndarray  # (n, 2): posterior means
@@ -117,7 +117,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Maps:
-    """Where a model of several maps places the rows, each on the map that it most probably is on."""
+    """Places of the rows under a model of several maps, each on its most probable map."""
 
     name: str  # of the model
     shares: np.ndarray  # (m,): of the rows, as the model has them
@@ -164,7 +164,7 @@ class Meaning:
     label: str  # the name of the label; "" for how many ones a row has, which is no label: models saw it
     # "rank correlation" (Spearman's) of numbers; "AUC" of two kinds: how often a row of the first of `kinds` is
     # further along than one of the second; "eta squared" of more: their share of the variance of the ranks, less what
-    # chance would give so many kinds, so that it is 0 on average where there is nothing
+    # chance would give that many kinds, so that it is 0 on average where there is nothing
     measure: str
     value: float  # of the measure
     p: float  # the chance of as much where nothing goes with anything, adjusted by Holm for all that was tested

@@ -1,4 +1,4 @@
-"""Where a map places rows, and how learning went, as the records of content.py."""
+"""Places of rows on a map, and the course of learning, as the records of content.py."""
 
 from __future__ import annotations
 

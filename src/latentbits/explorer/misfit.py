@@ -1,4 +1,4 @@
-"""Which rows and columns the model of the map fits worst."""
+"""Rows and columns that the model of the map fits worst."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the words of a picture go so that none lies on another; nothing here draws."""
+"""Places for the words of a picture, so that none lies on another; nothing here draws."""
 
 from __future__ import annotations
 

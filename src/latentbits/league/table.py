@@ -89,7 +89,7 @@ def _theirs(name: str) -> Iterator[Line]:
 
 
 class Standing(NamedTuple):
-    """Where ours stand on a set: one model, and the stack, each chosen on validation rows."""
+    """Standing of ours on a set: one model, and the stack, each chosen on validation rows."""
 
     set: str
     columns: int

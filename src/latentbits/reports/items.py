@@ -55,12 +55,12 @@ class Answers(NamedTuple):
 
     @property
     def right(self) -> np.ndarray:
-        """Where the answer is 1, as numbers."""
+        """Mark answers of 1, as numbers."""
         return (self.rows == 1).astype(float)
 
     @property
     def wrong(self) -> np.ndarray:
-        """Where the answer is 0, as numbers."""
+        """Mark answers of 0, as numbers."""
         return (self.rows == 0).astype(float)
 
     @property

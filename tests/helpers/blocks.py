@@ -21,6 +21,7 @@ LONG = [
     "docs/missing-data.md",
     "docs/scale.md",
     "docs/models.md",
+    "docs/latent-trait.md",
     "docs/curved-trait.md",
     "docs/trait-maps.md",
     "docs/latent-classes.md",

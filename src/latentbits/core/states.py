@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 from math import comb
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 
 __all__ = ["all_states", "count_sparse_states", "sparse_states", "state_block"]
 
@@ -35,8 +34,9 @@ def state_block(first: Int[Array, ""], count: int, m: int) -> UInt8[Array, "{cou
     >>> state_block(jnp.asarray(2), 2, 2).tolist()
     [[0, 1], [1, 1]]
     """
-    numbers = first.astype(jnp.uint32) + jnp.arange(count, dtype=jnp.uint32)
-    return ((numbers[:, None] >> jnp.arange(m, dtype=jnp.uint32)) & 1).astype(jnp.uint8)
+    xp = namespace(first)
+    numbers = first.astype("uint32") + xp.arange(count, dtype="uint32")
+    return ((numbers[:, None] >> xp.arange(m, dtype="uint32")) & 1).astype("uint8")
 
 
 def count_sparse_states(m: int, max_active: int) -> int:

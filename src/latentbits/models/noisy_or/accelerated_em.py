@@ -17,11 +17,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Float
 
 from latentbits.core import secants
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY
 from latentbits.models.noisy_or import tuning
@@ -49,10 +48,11 @@ def climb(
 
     Where EM is kept from going on by the least or the most that a weight may be, there is nothing to gain.
     """
+    xp = namespace(params, stats)
     x, to = _flat(_angles(params)), _flat(_angles(image))
-    slope = jnp.where(x == to, 0.0, _flat(gradient(params, stats, alpha, beta)))
+    slope = xp.where(x == to, 0.0, _flat(gradient(params, stats, alpha, beta)))
     trials = Params(stats.seen, stats.bias_seen)
-    unit = jnp.sqrt(jnp.maximum(_flat(trials) + beta, 1))
+    unit = xp.sqrt(xp.maximum(_flat(trials) + beta, 1))
     state, ahead = secants.advance(
         state,
         x,
@@ -60,7 +60,7 @@ def climb(
         to,
         slope,
         unit,
-        slack=tuning.CLIMB_VALUE_ROUNDING * jnp.abs(value),
+        slack=tuning.CLIMB_VALUE_ROUNDING * xp.abs(value),
         floor=tuning.CLIMB_COUNT_ROUNDING**2 * 1000 * stats.n_rows * x.size,
         unseen=tuning.CLIMB_UNSEEN_CURVATURE,
     )
@@ -69,34 +69,38 @@ def climb(
 
 def gradient(params: Params, stats: Stats, alpha: Any, beta: Any) -> Params:
     """Differentiate the objective by the coordinates."""
+    xp = namespace(params, stats)
 
     def of(w: Array, trials: Array, successes: Array) -> Array:
         f = _successful(w)
-        by_shape = 0.0 if alpha is None else (alpha - 1) * f / jnp.maximum(w, TINY)
-        return (successes - (trials + beta) * f + by_shape) / jnp.sqrt(f * (1 - f))
+        by_shape = 0.0 if alpha is None else (alpha - 1) * f / xp.maximum(w, TINY)
+        return (successes - (trials + beta) * f + by_shape) / xp.sqrt(f * (1 - f))
 
     return jax.tree.map(of, params, Params(stats.seen, stats.bias_seen), Params(stats.credit, stats.bias_credit))
 
 
 def _successful(w: Array) -> Array:
     """Compute f, `TINY` away from 0, at which EM would stay for ever."""
-    return jnp.clip(-jnp.expm1(-w), TINY, 1 - TINY)
+    xp = namespace(w)
+    return xp.clip(-xp.expm1(-w), TINY, 1 - TINY)
 
 
 def _angles(params: Params) -> Params:
-    return jax.tree.map(lambda w: 2 * jnp.arcsin(jnp.sqrt(_successful(w))), params)
+    xp = namespace(params)
+    return jax.tree.map(lambda w: 2 * xp.arcsin(xp.sqrt(_successful(w))), params)
 
 
 def _weights(angles: Params) -> Params:
-    return jax.tree.map(lambda t: -jnp.log(jnp.maximum(jnp.cos(t / 2) ** 2, TINY)), angles)
+    xp = namespace(angles)
+    return jax.tree.map(lambda t: -xp.log(xp.maximum(xp.cos(t / 2) ** 2, TINY)), angles)
 
 
 def _flat(tree: Params) -> Float[Array, " size"]:
-    return jnp.concatenate([x.ravel() for x in jax.tree.leaves(tree)])
+    return namespace(tree).concatenate([x.ravel() for x in jax.tree.leaves(tree)])
 
 
 def _like(params: Params, flat: Float[Array, " size"]) -> Params:
     leaves, structure = jax.tree.flatten(params)
     ends = [sum(x.size for x in leaves[: i + 1]) for i in range(len(leaves) - 1)]
-    parts = jnp.split(flat, ends)
+    parts = namespace(flat).split(flat, ends)
     return jax.tree.unflatten(structure, [part.reshape(x.shape) for part, x in zip(parts, leaves, strict=True)])

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import enumeration, tuning
@@ -92,4 +92,5 @@ def estimated(net: Settings, params: Params, shared: Shared, batch: Batch, row_s
 
 def objective(net: Settings, params: Params, shared: Shared, stats: Stats | Evidence) -> Float[Array, ""]:
     """Compute the objective at the parameters that made the sums, with the weights' prior where it is maximised."""
-    return stats.log_joint.sum() + jnp.where(shared.penalised, log_prior_density(params, net.alpha, net.beta), 0.0)
+    prior = log_prior_density(params, net.alpha, net.beta)
+    return stats.log_joint.sum() + namespace(stats).where(shared.penalised, prior, 0.0)

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.special import log1mexp
 from latentbits.core.states import state_block
@@ -77,12 +77,17 @@ def n_pairs(sizes: Sequence[int]) -> int:
 
 def log_prior(params: Params) -> Priors:
     """Compute log p(S) of all states of each hidden layer, in the order of `latentbits.core.states.all_states`."""
-    states = state_block(jnp.asarray(0), 1, 0).astype(params.biases[-1].dtype)  # of a layer above the top: one, empty
-    priors = [jnp.zeros(1, states.dtype)]
+    xp = namespace(params)
+    priors = [xp.zeros_like(params.biases[-1], shape=(1,))]  # of a layer above the top: one state, empty
     for layer in reversed(range(1, len(params.biases))):
-        bias = params.biases[layer]
-        weights = params.weights[layer] if layer < len(params.weights) else jnp.zeros((0, len(bias)), bias.dtype)
-        above = priors[0]
+        bias, above = params.biases[layer], priors[0]
+        weights = params.weights[layer] if layer < len(params.weights) else xp.zeros_like(bias, shape=(0, len(bias)))
+        if 2 ** len(bias) * len(above) <= tuning.EXACT_MOST_PAIRS:
+            states, parents = (state_block(xp.asarray(0), 2**n, n).astype(bias.dtype) for n in weights.shape[::-1])
+            joint = _log_joint(weights, bias, above, parents, states, None)
+            top = xp.max(joint, 1)
+            priors.insert(0, top + xp.log(xp.sum(xp.exp(joint - top[:, None]), 1)))
+            continue
 
         def row_block(states: Array, weights: Array = weights, bias: Array = bias, above: Array = above) -> Array:
             return _average(weights, bias, above, states, None)[0]
@@ -246,7 +251,7 @@ def _log_joint(
     """Compute log p(S) + log p(row | S) for a block of states S of the parents."""
     u = bias + states @ weights
     if observed is None:
-        return on @ (log1mexp(u) + u).T + (prior - jnp.sum(u, 1))
+        return on @ (log1mexp(u) + u).T + (prior - namespace(u).sum(u, 1))
     return (on * observed) @ (log1mexp(u) + u).T + (prior - observed @ u.T)
 
 

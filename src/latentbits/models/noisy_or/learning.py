@@ -25,6 +25,7 @@ has a pole at w = 0, where all weights would end.)  A bias is the weight of a ca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import equinox as eqx
@@ -32,7 +33,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, on_device
 from latentbits.core.deterministic_sums import over_last
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import tuning
@@ -164,25 +165,29 @@ def new_weight(
     >>> round(float(new_weight(jnp.asarray(8.5), jnp.asarray(5.0), None, 1.5)), 4)
     0.6931
     """
-    total = seen + beta
+    xp, total = namespace(seen, credit), seen + beta
     if alpha is None:
-        f = credit / jnp.maximum(total, 1e-30)  # without a prior, and of a cause that was never on, 0
+        f = credit / xp.maximum(total, 1e-30)  # without a prior, and of a cause that was never on, 0
     else:
 
-        def halve(_: Array, between: tuple[Array, Array]) -> tuple[Array, Array]:
+        def halve(_: Any, between: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = between
             f = (low + high) / 2
-            above = f * total > credit + (alpha - 1) * f / -jnp.log1p(-f)
-            return jnp.where(above, low, f), jnp.where(above, f, high)
+            above = f * total > credit + (alpha - 1) * f / -xp.log1p(-f)
+            return xp.where(above, low, f), xp.where(above, f, high)
 
-        f = jax.lax.fori_loop(0, tuning.N_HALVINGS, halve, (jnp.zeros_like(total), jnp.ones_like(total)))[0]
-    return jnp.clip(-jnp.log1p(-jnp.minimum(f, 1 - 1e-9)), least, tuning.STRONGEST_WEIGHT)
+        between = xp.zeros_like(total), xp.ones_like(total)
+        if on_device(seen, credit):
+            f = jax.lax.fori_loop(0, tuning.N_HALVINGS, halve, between)[0]
+        else:
+            f = reduce(lambda between, k: halve(k, between), range(tuning.N_HALVINGS), between)[0]
+    return xp.clip(-xp.log1p(-xp.minimum(f, 1 - 1e-9)), least, tuning.STRONGEST_WEIGHT)
 
 
 def log_prior_density(params: Params, alpha: Any, beta: Any) -> Float[Array, ""]:
     """Compute the log gamma prior of all weights and biases, up to a constant (8); without an alpha it is 1."""
-    values = [*params.weights, *params.biases]
-    total = -beta * jnp.asarray(sum(jnp.sum(w) for w in values))
+    xp, values = namespace(params), [*params.weights, *params.biases]
+    total = -beta * sum(xp.sum(w) for w in values)
     if alpha is not None:
-        total = total + (alpha - 1) * sum(jnp.sum(jnp.log(jnp.maximum(w, 1e-30))) for w in values)
+        total = total + (alpha - 1) * sum(xp.sum(xp.log(xp.maximum(w, 1e-30))) for w in values)
     return total

@@ -100,4 +100,5 @@ def model(
         start=Partial(first_state, net, net.n_layers + 1),
         done=None if net.paper else Partial(done, net),
         stages=stages_of(net, Plan(**plan)),
+        on_host=net.exact_means or not net.exact_all,  # log p(S) of very many states is a program
     )

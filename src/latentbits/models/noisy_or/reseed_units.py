@@ -21,11 +21,11 @@ a weight of one over their probability (`from_odd_rows`).
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
-from jax.scipy.special import entr
-from jaxtyping import Bool, Float, Int, Key
+import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, categorical, namespace, on_device, uniform
+from latentbits.core.special import TINY
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.learning import Stats
 
@@ -41,11 +41,12 @@ __all__ = [
 
 
 def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    return entr(f) + entr(1 - f)
+    xp = namespace(f)
+    return -f * xp.log(xp.maximum(f, TINY)) - (1 - f) * xp.log(xp.maximum(1 - f, TINY))
 
 
 def put_to_use(
-    key: Key[Array, ""],
+    key: AnyKey,
     weights: Float[Array, "units children"],
     bias: Float[Array, " units"],
     stats: Stats,
@@ -63,15 +64,16 @@ def put_to_use(
     pivots
         A child of each unit.
     """
-    f = -jnp.expm1(-weights)
+    xp = namespace(weights)
+    f = -xp.expm1(-weights)
     splitting, first, second = split_gain(
         stats.seen[layer], stats.credit[layer], stats.pivot_seen[layer], stats.pivot_credit[layer], pivots
     )
     idle, inside = idle_units(f, stats.gain[layer])
     explained = stats.bias_credit[layer] + stats.credit[layer].sum(0)  # all successes at a child
-    unexplained = stats.bias_credit[layer] / jnp.where(explained > 0, explained, 1)
+    unexplained = stats.bias_credit[layer] / xp.where(explained > 0, explained, 1)
     rest, called_for = without_parts(f, inside, unexplained)
-    weights = jnp.where(called_for[:, None], -jnp.log1p(-jnp.minimum(rest, tuning.CHANGED_MOST_EFFECT)), weights)
+    weights = xp.where(called_for[:, None], -xp.log1p(-xp.minimum(rest, tuning.CHANGED_MOST_EFFECT)), weights)
     return renew(key, weights, bias, idle, splitting, (first, second), unexplained)
 
 
@@ -95,20 +97,22 @@ def from_odd_rows(
         In an update, and in the table.  Causes that are sought among many rows must be good for as many nats as
         their parameters cost: half of log n_all each.
     """
-    effect = -jnp.expm1(-weights)
-    alone = jnp.max(effect, axis=1) > tuning.ALONE_EFFECT_SHARE * jnp.sum(effect, axis=1)
-    cost = 0.5 * jnp.log(n_all) * (1 + jnp.sum(effect > tuning.CHILD_LEAST_EFFECT, axis=1))
+    xp = namespace(weights)
+    effect = -xp.expm1(-weights)
+    alone = xp.max(effect, axis=1) > tuning.ALONE_EFFECT_SHARE * xp.sum(effect, axis=1)
+    cost = 0.5 * xp.log(n_all) * (1 + xp.sum(effect > tuning.CHILD_LEAST_EFFECT, axis=1))
     free = idle_units(effect, gain)[0] | alone | (gain < cost)
-    f = jnp.clip(odd, tuning.CHILD_LEAST_EFFECT, tuning.CHANGED_MOST_EFFECT)  # a weight of 0 would stay so
-    chosen = free & (jnp.cumsum(free) == 1) & (jnp.sum(odd > 0.5) >= tuning.ODD_LEAST_BITS)
-    weights = jnp.where(chosen[:, None], -jnp.log1p(-f), weights)
-    rate = jnp.minimum(tuning.ODD_ROWS_PER_UPDATE / n_rows, tuning.FRESH_BIAS)
-    return weights, jnp.where(chosen, -jnp.log1p(-rate), bias), chosen
+    f = xp.clip(odd, tuning.CHILD_LEAST_EFFECT, tuning.CHANGED_MOST_EFFECT)  # a weight of 0 would stay so
+    chosen = free & (xp.cumsum(free) == 1) & (xp.sum(odd > 0.5) >= tuning.ODD_LEAST_BITS)
+    weights = xp.where(chosen[:, None], -xp.log1p(-f), weights)
+    rate = xp.minimum(tuning.ODD_ROWS_PER_UPDATE / n_rows, tuning.FRESH_BIAS)
+    return weights, xp.where(chosen, -xp.log1p(-rate), bias), chosen
 
 
-def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int[Array, " units"]:
+def choose_pivots(key: AnyKey, f: Float[Array, "units children"]) -> Int[Array, " units"]:
     """Choose a child of each unit at random, the likelier the less certain it is."""
-    return jax.random.categorical(key, jnp.log(jnp.maximum(f * (1 - f), 1e-9)), axis=1).astype(jnp.int32)
+    xp = namespace(f)
+    return categorical(key, xp.log(xp.maximum(f * (1 - f), 1e-9))).astype(np.int32)
 
 
 def idle_units(
@@ -119,17 +123,22 @@ def idle_units(
     They are units that are good for next to nothing; all but the best of those that are alike; and units for several
     causes together where each of these has a unit: that they come together is for the layer above to say.
     """
+    xp = namespace(f)
+
+    def common_with(part: Float[Array, " children"]) -> Float[Array, " units"]:
+        return xp.sum(xp.minimum(part, f), axis=1)
+
     weak = gain < tuning.IDLE_MOST_NATS
-    length = jnp.sqrt(jnp.maximum(jnp.sum(f * f, 1), 1e-12))
+    length = xp.sqrt(xp.maximum(xp.sum(f * f, 1), 1e-12))
     cosine = (f @ f.T) / (length[:, None] * length)
     rank = _rank(gain)
-    weak = weak | jnp.any((cosine > tuning.ALIKE_COSINE) & (rank < rank[:, None]) & ~weak, axis=1)
-    size = jnp.sum(f, axis=1)
-    common = jax.lax.map(lambda part: jnp.sum(jnp.minimum(part, f), axis=1), f)
+    weak = weak | xp.any((cosine > tuning.ALIKE_COSINE) & (rank < rank[:, None]) & ~weak, axis=1)
+    size = xp.sum(f, axis=1)
+    common = jax.lax.map(common_with, f) if on_device(f) else np.stack([common_with(part) for part in f])
     alike = tuning.ALIKE_COSINE * size
     inside = (common > alike[:, None]) & (size[:, None] < alike) & ~weak[:, None] & ~weak
-    parts = -jnp.expm1(inside.T.astype(f.dtype) @ jnp.log1p(-jnp.minimum(f, 1 - 1e-6)))  # all parts of a unit together
-    idle = weak | (jnp.sum(jnp.minimum(f, parts), axis=1) > tuning.ALIKE_COSINE * jnp.maximum(size, 1e-6))
+    parts = -xp.expm1(inside.T.astype(f.dtype) @ xp.log1p(-xp.minimum(f, 1 - 1e-6)))  # all parts of a unit together
+    idle = weak | (xp.sum(xp.minimum(f, parts), axis=1) > tuning.ALIKE_COSINE * xp.maximum(size, 1e-6))
     return idle, inside & ~idle[:, None] & ~idle
 
 
@@ -148,10 +157,11 @@ def without_parts(
     unexplained
         Share of the bits of each child that is left to its bias.
     """
-    size = jnp.sum(f, axis=1)
-    largest = jnp.argmax(jnp.where(inside, size[:, None], -1.0), axis=0)
+    xp = namespace(f)
+    size = xp.sum(f, axis=1)
+    largest = xp.argmax(xp.where(inside, size[:, None], -1.0), axis=0)
     rest = f * (1 - f[largest])
-    left = jnp.sum(rest * unexplained, axis=1) > tuning.PART_UNEXPLAINED_SHARE * jnp.sum(rest, axis=1)
+    left = xp.sum(rest * unexplained, axis=1) > tuning.PART_UNEXPLAINED_SHARE * xp.sum(rest, axis=1)
     return rest, inside.any(axis=0) & left
 
 
@@ -163,9 +173,10 @@ def split_gain(
     pivots: Int[Array, " units"],
 ) -> tuple[Float[Array, " units"], Float[Array, "units children"], Float[Array, "units children"]]:
     """Compute nats gained by each unit's split, per row in which it is on; and effects f^A and f^B of its halves."""
+    xp = namespace(seen)
 
     def share(part: Array, whole: Array) -> Array:
-        return jnp.clip(part / jnp.maximum(whole, 1e-9), 0, 1)
+        return xp.clip(part / xp.maximum(whole, 1e-9), 0, 1)
 
     rest_seen = seen - pivot_seen
     f, with_pivot, without = (
@@ -175,12 +186,12 @@ def split_gain(
     )
     a = share(pivot_seen, seen)
     saved = _entropy(f) - a * _entropy(with_pivot) - (1 - a) * _entropy(without)
-    saved = jnp.where(jnp.arange(f.shape[1]) == pivots[:, None], 0, saved)
-    return jnp.sum(saved, axis=1), with_pivot, without
+    saved = xp.where(xp.arange(f.shape[1]) == pivots[:, None], 0, saved)
+    return xp.sum(saved, axis=1), with_pivot, without
 
 
 def renew(
-    key: Key[Array, ""],
+    key: AnyKey,
     weights: Float[Array, "units children"],
     bias: Float[Array, " units"],
     idle: Bool[Array, " units"],
@@ -199,22 +210,23 @@ def renew(
     unexplained
         Share of the bits of each child that is left to its bias.
     """
+    xp = namespace(weights)
     # the k-th idle unit takes a half of the k-th best unit to split; ranks by comparison, as sorts take long to compile
-    worth = jnp.where(idle, -jnp.inf, gain)
+    worth = xp.where(idle, -xp.inf, gain)
     giving = ~idle & (gain > tuning.SPLIT_LEAST_NATS)
-    turn = jnp.cumsum(idle) - 1
+    turn = xp.cumsum(idle) - 1
     takes = idle[:, None] & giving & (turn[:, None] == _rank(worth))  # (idle unit, unit that is split)
     taken, given = takes.any(1), takes.any(0)
-    first, second = (-jnp.log1p(-jnp.clip(half, 0.0, tuning.CHANGED_MOST_EFFECT)) for half in halves)
-    halved = -jnp.log((1 + jnp.exp(-bias)) / 2)  # each half is on in half of the rows
-    fresh = jax.random.uniform(key, weights.shape, weights.dtype, *tuning.START_WEIGHTS) * unexplained
-    again = jnp.where(idle[:, None], fresh, weights)
-    weights = jnp.where(taken[:, None], takes @ first, jnp.where(given[:, None], second, again))
-    bias = jnp.where(taken, takes @ halved, jnp.where(given, halved, jnp.where(idle, tuning.FRESH_BIAS, bias)))
+    first, second = (-xp.log1p(-xp.clip(half, 0.0, tuning.CHANGED_MOST_EFFECT)) for half in halves)
+    halved = -xp.log((1 + xp.exp(-bias)) / 2)  # each half is on in half of the rows
+    fresh = uniform(key, weights.shape, *tuning.START_WEIGHTS) * unexplained
+    again = xp.where(idle[:, None], fresh, weights)
+    weights = xp.where(taken[:, None], takes @ first, xp.where(given[:, None], second, again))
+    bias = xp.where(taken, takes @ halved, xp.where(given, halved, xp.where(idle, tuning.FRESH_BIAS, bias)))
     return weights, bias
 
 
 def _rank(x: Float[Array, " units"]) -> Int[Array, " units"]:
     """Rank numbers, 0 for the largest; of equal ones the first comes first."""
-    order = jnp.arange(len(x))
-    return jnp.sum((x > x[:, None]) | ((x == x[:, None]) & (order < order[:, None])), axis=1)
+    xp, order = namespace(x), np.arange(len(x))
+    return xp.sum((x > x[:, None]) | ((x == x[:, None]) & (order < order[:, None])), axis=1)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-import jax.numpy as jnp
 from jax.tree_util import Partial
 
 from latentbits.core import secants
-from latentbits.core.arrays import Array
 from latentbits.core.model import Evaluate, Iterate, Measure, Schedule, Stage, Transform
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import accelerated_em
@@ -87,5 +85,5 @@ def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -
     )
 
 
-def _never(state: Secants) -> Array:
-    return jnp.asarray(False)  # exact EM ends when it has converged
+def _never(state: Secants) -> bool:
+    return False  # exact EM ends when it has converged

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Progress
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import enumeration
@@ -69,35 +67,37 @@ class Shared(eqx.Module):
 
 def first_state(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
     """Start with nothing seen yet, and layer `layer` to learn; one more than there are for all of them."""
-    weights, biases = (jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases))
+    xp = namespace(params)
+    weights, biases = (tuple(map(xp.zeros_like, values)) for values in (params.weights, params.biases))
     return State(
-        layer=jnp.asarray(layer),
-        step=jnp.asarray(0),
-        since=jnp.asarray(0),
-        rows=jnp.asarray(0.0),
-        pivots=tuple(jnp.zeros(len(w), jnp.int32) for w in params.weights),
+        layer=xp.asarray(layer),
+        step=xp.asarray(0),
+        since=xp.asarray(0),
+        rows=xp.asarray(0.0),
+        pivots=tuple(xp.zeros(len(w), "int32") for w in params.weights),
         average=(weights, weights, biases, biases),
-        change=tuple(jnp.ones(size) for size in net.layer_sizes),
+        change=tuple(xp.ones(size) for size in net.layer_sizes),
         met=biases,
-        gain=tuple(jnp.zeros(size) for size in net.layer_sizes),
-        level=tuple(jnp.asarray(0.0) for _ in net.layer_sizes),
+        gain=tuple(xp.zeros(size) for size in net.layer_sizes),
+        level=tuple(xp.asarray(0.0) for _ in net.layer_sizes),
     )
 
 
 def done(net: Settings, state: State) -> Array:
     """Decide whether a stage has made its updates."""
-    return state.step >= jnp.where(state.layer > net.n_layers, net.n_joint, net.n_updates)
+    return state.step >= namespace(state).where(state.layer > net.n_layers, net.n_joint, net.n_updates)
 
 
 def prepare(net: Settings, params: Params, state: State | Secants | None, progress: Progress | None) -> Shared:
     """Prepare what a pass needs; without a state, for a pass of a fitted network."""
+    xp = namespace(params)
     state = state if isinstance(state, State) else first_state(net, net.n_layers + 1, params)
     together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
     summed = net.exact_means if progress is None else net.exact_end or net.exact_all
     return Shared(
-        depth=jnp.minimum(net.n_layers if net.paper else state.layer, net.n_layers).astype(jnp.int32),
-        penalised=jnp.asarray(net.exact_all) | ((state.layer > net.n_layers) & net.exact_end),
-        n_sweeps=jnp.where(together, 2 * net.n_sweeps, net.n_sweeps).astype(jnp.int32),
+        depth=xp.minimum(net.n_layers if net.paper else state.layer, net.n_layers).astype("int32"),
+        penalised=xp.asarray(net.exact_all) | ((state.layer > net.n_layers) & net.exact_end),
+        n_sweeps=xp.where(together, 2 * net.n_sweeps, net.n_sweeps).astype("int32"),
         pivots=state.pivots,
         level=state.level,
         log_prior=enumeration.log_prior(params) if summed else (),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
-import jax.numpy as jnp
-from jaxtyping import Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, fold_in, namespace, on_device
 from latentbits.core.model import Progress
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import accelerated_em, tuning
@@ -27,33 +26,39 @@ def update(
     net: Settings, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[State, Params]:
     """Update the layer that is learned, or all, from one block of rows."""
+    xp = namespace(stats)
     # statistics of the last updates; where the rest of a table is few rows, those before make up for what it lacks
-    rows = jnp.maximum(state.rows, stats.n_rows)
-    whole = stats.n_rows / jnp.where(rows > 0, rows, 1)
-    met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
+    rows = xp.maximum(state.rows, stats.n_rows)
+    whole = stats.n_rows / xp.where(rows > 0, rows, 1)
+    met = tuple(old + new for old, new in zip(state.met, stats.bias_seen, strict=True))
     table = [m / (progress.iteration + 1.0) for m in met]  # rows of it that have been met
-    part = rows / jnp.maximum(jnp.max(table[0]), rows)
+    part = rows / xp.maximum(xp.max(table[0]), rows)
     memory = _memory(net, state, part)
     average = _averaged(state, stats, whole, memory)
     gain = tuple(old + m * (new - old * whole) for old, new, m in zip(state.gain, stats.gain, memory, strict=True))
-    change = tuple(c / jnp.where(stats.n_rows > 0, stats.n_rows, 1) for c in stats.change)
+    change = tuple(c / xp.where(stats.n_rows > 0, stats.n_rows, 1) for c in stats.change)
     # the M-step, and new use for idle units
     fitted = _fitted(net, state.layer, params, average, change, table)
     every = tuning.UPDATES_PER_RENEWAL
     due = (state.since >= every - 1) & (state.step < net.n_updates - every)
     due = due & (whole > 0.5) & (state.layer <= net.n_layers)
     if not net.paper and not net.exact_all:
-        fitted = jax.lax.cond(due, partial(_renewed, net, progress.key, state, stats), lambda fitted: fitted, fitted)
+        (fitted,) = _when(due, lambda fitted: (_renewed(net, progress.key, state, stats, fitted),), fitted)
         worth = [g / m for g, m in zip(gain, memory, strict=True)]  # in all the rows that are remembered
-        fitted, average = _with_rare_causes(net, state, fitted, average, stats, worth, part)
+        fitted, average = _when(
+            _is_due_for_rare_causes(net, state, part),
+            lambda *found: _with_rare_causes(net, state, *found, stats, worth, part),
+            fitted,
+            average,
+        )
     # what the next update needs
     pivots = tuple(
-        choose_pivots(jax.random.fold_in(progress.key, net.n_layers + layer), -jnp.expm1(-w))
+        choose_pivots(fold_in(progress.key, net.n_layers + layer), -xp.expm1(-w))
         for layer, w in enumerate(fitted.weights)
     )
-    since = jnp.where(due, 0, state.since + 1)
+    since = xp.where(due, 0, state.since + 1)
     level = tuple(
-        old + jnp.log(jnp.clip(total, 1e-9, 1e30)) for old, total in zip(state.level, stats.odd_weight, strict=True)
+        old + xp.log(xp.clip(total, 1e-9, 1e30)) for old, total in zip(state.level, stats.odd_weight, strict=True)
     )
     return State(state.layer, state.step + 1, since, rows, pivots, average, change, met, gain, level), fitted
 
@@ -62,16 +67,16 @@ def climb(
     net: Settings, state: Secants, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[Secants, Params]:
     """Update all layers together by exact EM; weights stay between the same bounds as those of EM itself."""
-    average = stats.seen, stats.credit, stats.bias_seen, stats.bias_credit
-    image = _fitted(net, jnp.asarray(net.n_layers + 1), params, average, stats.change, stats.bias_seen)
+    xp, average = namespace(stats), (stats.seen, stats.credit, stats.bias_seen, stats.bias_credit)
+    image = _fitted(net, net.n_layers + 1, params, average, stats.change, stats.bias_seen)
     value = objective(net, params, shared, stats)
     state, ahead = accelerated_em.climb(state, params, image, stats, value, net.alpha, net.beta)
     # the bounds of EM
-    least = [_least_bias(net, jnp.asarray(True), n_rows) for n_rows in stats.bias_seen]
-    biases = [jnp.clip(b, low, tuning.STRONGEST_WEIGHT) for b, low in zip(ahead.biases, least, strict=True)]
+    least = [_least_bias(net, True, n_rows) for n_rows in stats.bias_seen]
+    biases = [xp.clip(b, low, tuning.STRONGEST_WEIGHT) for b, low in zip(ahead.biases, least, strict=True)]
     if not net.bias:
         biases[:-1] = params.biases[:-1]
-    return state, Params(tuple(jnp.clip(w, 0, tuning.STRONGEST_WEIGHT) for w in ahead.weights), tuple(biases))
+    return state, Params(tuple(xp.clip(w, 0, tuning.STRONGEST_WEIGHT) for w in ahead.weights), tuple(biases))
 
 
 def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[Array, " _"]]:
@@ -82,16 +87,16 @@ def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[A
     weights to zero for good.  So a unit looks back on as many updates as it takes to be on in `MEMORY_ROWS` rows,
     or on the whole table.
     """
-    late = state.step - net.n_joint // 2
+    xp, late = namespace(state), state.step - net.n_joint // 2
     sampled = not (net.paper or net.exact_end or net.exact_all)
     every = state.layer > net.n_layers
-    share = jnp.where(every & (late > 0) & sampled, 1 / (late + 1.0), 1.0)
+    share = xp.where(every & (late > 0) & sampled, 1 / (late + 1.0), 1.0)
     remembers = (_is_late(net, state) | (every & sampled)) & (not (net.paper or net.exact_all))
     shares = []
     for trials in state.average[0]:
-        on = jnp.max(trials, axis=1)
-        own = jnp.where((on > 0) & remembers, jnp.clip(on / tuning.MEMORY_ROWS, part, 1.0), 1.0)
-        shares.append(jnp.minimum(share, own))
+        on = xp.max(trials, axis=1)
+        own = xp.where((on > 0) & remembers, xp.clip(on / tuning.MEMORY_ROWS, part, 1.0), 1.0)
+        shares.append(xp.minimum(share, own))
     return shares
 
 
@@ -99,7 +104,8 @@ def _averaged(
     state: State, stats: Stats, whole: Float[Array, ""], memory: Sequence[Float[Array, " _"]]
 ) -> tuple[tuple[Array, ...], ...]:
     """Average trials and successes, each unit's with its own memory; the inputs' biases are as quick as any unit."""
-    inputs = jnp.max(jnp.stack([jnp.max(m) for m in memory]))
+    xp = namespace(state)
+    inputs = xp.max(xp.stack([xp.max(m) for m in memory]))
 
     def mixed(old: tuple[Array, ...], new: tuple[Array, ...], shares: Sequence[Array]) -> tuple[Array, ...]:
         return tuple((1 - share * whole) * a + share * b for a, b, share in zip(old, new, shares, strict=True))
@@ -116,7 +122,7 @@ def _averaged(
 
 def _fitted(
     net: Settings,
-    current: Int[Array, ""],
+    current: Int[Array, ""] | int,
     params: Params,
     average: tuple[tuple[Array, ...], ...],
     change: Sequence[Array],
@@ -131,7 +137,7 @@ def _fitted(
     n_rows
         Rows of the table in which each unit was observed; they come again in every pass.
     """
-    seen, credit, bias_seen, bias_credit = average
+    xp, (seen, credit, bias_seen, bias_credit) = namespace(average), average
     weights, biases = list(params.weights), list(params.biases)
     every = current > net.n_layers
     for layer in range(net.n_layers + 1):
@@ -143,35 +149,43 @@ def _fitted(
             learned = learned & (change[layer - 1] < tuning.STABLE_CHANGE)
         own = new_weight(bias_seen[layer], bias_credit[layer], net.alpha, net.beta, least)
         if net.bias or last:
-            biases[layer] = jnp.where(learned, own, biases[layer])
+            biases[layer] = xp.where(learned, own, biases[layer])
         elif not net.paper:  # a layer that has nothing above it yet has its own prior
-            biases[layer] = jnp.where((current == layer) & (layer > 0), own, biases[layer])
+            biases[layer] = xp.where((current == layer) & (layer > 0), own, biases[layer])
         if not last:
             fitted = new_weight(seen[layer], credit[layer], net.alpha, net.beta)
-            weights[layer] = jnp.where(learned & (current != layer), fitted, weights[layer])
+            weights[layer] = xp.where(learned & (current != layer), fitted, weights[layer])
     return Params(tuple(weights), tuple(biases))
 
 
-def _least_bias(net: Settings, every: Bool[Array, ""], n_rows: Float[Array, " _"]) -> Float[Array, " _"]:
+def _least_bias(net: Settings, every: Bool[Array, ""] | bool, n_rows: Float[Array, " _"]) -> Float[Array, " _"]:
     """Bound biases: larger ones help chains of single layers move; in the end rare ones are as rare as they are."""
-    return jnp.where(every, jnp.minimum(net.leak, tuning.RAREST_ONES / (n_rows + 1)), net.leak)
+    xp = namespace(n_rows)
+    return xp.where(every, xp.minimum(net.leak, tuning.RAREST_ONES / (n_rows + 1)), net.leak)
 
 
-def _renewed(net: Settings, key: Key[Array, ""], state: State, stats: Stats, params: Params) -> Params:
+def _renewed(net: Settings, key: AnyKey, state: State, stats: Stats, params: Params) -> Params:
     """Put idle units of the layer that is learned to new use."""
+    xp = namespace(stats)
     weights, biases = list(params.weights), list(params.biases)
     for layer in range(net.n_layers):
-        own_key = jax.random.fold_in(key, layer)
+        own_key = fold_in(key, layer)
         used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer])
         now_due = state.layer == layer + 1
-        weights[layer] = jnp.where(now_due, used[0], weights[layer])
-        biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
+        weights[layer] = xp.where(now_due, used[0], weights[layer])
+        biases[layer + 1] = xp.where(now_due, used[1], biases[layer + 1])
     return Params(tuple(weights), tuple(biases))
 
 
 def _is_late(net: Settings, state: State) -> Bool[Array, ""]:
     """Decide whether the common causes of the layer that is learned have been found: what is left to find is rare."""
     return (state.layer <= net.n_layers) & (state.step >= net.n_updates - 2 * tuning.UPDATES_PER_RENEWAL)
+
+
+def _is_due_for_rare_causes(net: Settings, state: State, part: Float[Array, ""]) -> Bool[Array, ""]:
+    """Decide whether to look for rare causes: a table that is seen whole has no rows to look for."""
+    left, every = net.n_updates - state.step, tuning.UPDATES_PER_ODD_START
+    return _is_late(net, state) & (left % every == 0) & (left > every) & (part < 1)
 
 
 def _with_rare_causes(
@@ -192,23 +206,27 @@ def _with_rare_causes(
     worth
         Nats that each unit is good for.
     part
-        Share of the table in an update; a table that is seen whole has no rows to look for.
+        Share of the table in an update.
     """
+    xp = namespace(stats)
     weights, biases = list(params.weights), list(params.biases)
     seen, credit, bias_seen, bias_credit = (list(x) for x in average)
-    # whether it is time
-    left = net.n_updates - state.step
-    every = tuning.UPDATES_PER_ODD_START
-    due = _is_late(net, state) & (left % every == 0) & (left > every) & (part < 1)
     for layer in range(net.n_layers):
-        odd = stats.odd[layer] / jnp.maximum(stats.odd_weight[layer], 1e-30)
+        odd = stats.odd[layer] / xp.maximum(stats.odd_weight[layer], 1e-30)
         n = stats.n_rows, stats.n_rows / part
         w, b, chosen = from_odd_rows(weights[layer], biases[layer + 1], worth[layer], odd, *n)
-        new = chosen & due & (state.layer == layer + 1)
-        weights[layer] = jnp.where(new[:, None], w, weights[layer])
-        biases[layer + 1] = jnp.where(new, b, biases[layer + 1])
-        seen[layer] = jnp.where(new[:, None], tuning.ODD_ROWS_PER_UPDATE, seen[layer])
-        credit[layer] = jnp.where(new[:, None], tuning.ODD_ROWS_PER_UPDATE * -jnp.expm1(-w), credit[layer])
-        bias_seen[layer + 1] = jnp.where(new, stats.n_rows, bias_seen[layer + 1])
-        bias_credit[layer + 1] = jnp.where(new, tuning.ODD_ROWS_PER_UPDATE, bias_credit[layer + 1])
+        new = chosen & (state.layer == layer + 1)
+        weights[layer] = xp.where(new[:, None], w, weights[layer])
+        biases[layer + 1] = xp.where(new, b, biases[layer + 1])
+        seen[layer] = xp.where(new[:, None], tuning.ODD_ROWS_PER_UPDATE, seen[layer])
+        credit[layer] = xp.where(new[:, None], tuning.ODD_ROWS_PER_UPDATE * -xp.expm1(-w), credit[layer])
+        bias_seen[layer + 1] = xp.where(new, stats.n_rows, bias_seen[layer + 1])
+        bias_credit[layer + 1] = xp.where(new, tuning.ODD_ROWS_PER_UPDATE, bias_credit[layer + 1])
     return Params(tuple(weights), tuple(biases)), (tuple(seen), tuple(credit), tuple(bias_seen), tuple(bias_credit))
+
+
+def _when(due: Bool[Array, ""], function: Callable[..., tuple[Any, ...]], *given: Any) -> tuple[Any, ...]:
+    """Replace trees by a function of them where that is due."""
+    if on_device(due, given):
+        return jax.lax.cond(due, function, lambda *same: same, *given)
+    return function(*given) if due else given

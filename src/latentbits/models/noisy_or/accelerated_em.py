@@ -32,7 +32,7 @@ __all__ = ["climb", "gradient", "start"]
 
 def start(params: Params) -> Secants:
     """Start with nothing seen yet."""
-    return secants.start(_flat(_angles(params)))
+    return secants.start(_angles(_flat(params)))
 
 
 def climb(
@@ -48,55 +48,52 @@ def climb(
 
     Where EM is kept from going on by the least or the most that a weight may be, there is nothing to gain.
     """
-    xp = namespace(params, stats)
-    x, to = _flat(_angles(params)), _flat(_angles(image))
-    slope = xp.where(x == to, 0.0, _flat(gradient(params, stats, alpha, beta)))
-    trials = Params(stats.seen, stats.bias_seen)
-    unit = xp.sqrt(xp.maximum(_flat(trials) + beta, 1))
+    weights = _flat(params)
+    xp = namespace(weights)
+    x, to = _angles(weights), _angles(_flat(image))
+    trials, successes = _flat((stats.seen, stats.bias_seen)), _flat((stats.credit, stats.bias_credit))
     state, ahead = secants.advance(
         state,
         x,
         value,
         to,
-        slope,
-        unit,
+        xp.where(x == to, 0.0, gradient(weights, trials, successes, alpha, beta)),
+        xp.sqrt(xp.maximum(trials + beta, 1)),
         slack=tuning.CLIMB_VALUE_ROUNDING * xp.abs(value),
         floor=tuning.CLIMB_COUNT_ROUNDING**2 * 1000 * stats.n_rows * x.size,
         unseen=tuning.CLIMB_UNSEEN_CURVATURE,
     )
-    return state, _weights(_like(params, ahead))
+    return state, _like(params, -xp.log(xp.maximum(xp.cos(ahead / 2) ** 2, TINY)))
 
 
-def gradient(params: Params, stats: Stats, alpha: Any, beta: Any) -> Params:
+def gradient(
+    weights: Float[Array, " size"],
+    trials: Float[Array, " size"],
+    successes: Float[Array, " size"],
+    alpha: Any,
+    beta: Any,
+) -> Float[Array, " size"]:
     """Differentiate the objective by the coordinates."""
-    xp = namespace(params, stats)
-
-    def of(w: Array, trials: Array, successes: Array) -> Array:
-        f = _successful(w)
-        by_shape = 0.0 if alpha is None else (alpha - 1) * f / xp.maximum(w, TINY)
-        return (successes - (trials + beta) * f + by_shape) / xp.sqrt(f * (1 - f))
-
-    return jax.tree.map(of, params, Params(stats.seen, stats.bias_seen), Params(stats.credit, stats.bias_credit))
+    xp, f = namespace(weights), _successful(weights)
+    by_shape = 0.0 if alpha is None else (alpha - 1) * f / xp.maximum(weights, TINY)
+    return (successes - (trials + beta) * f + by_shape) / xp.sqrt(f * (1 - f))
 
 
-def _successful(w: Array) -> Array:
+def _successful(weights: Float[Array, " size"]) -> Float[Array, " size"]:
     """Compute f, `TINY` away from 0, at which EM would stay for ever."""
-    xp = namespace(w)
-    return xp.clip(-xp.expm1(-w), TINY, 1 - TINY)
+    xp = namespace(weights)
+    return xp.clip(-xp.expm1(-weights), TINY, 1 - TINY)
 
 
-def _angles(params: Params) -> Params:
-    xp = namespace(params)
-    return jax.tree.map(lambda w: 2 * xp.arcsin(xp.sqrt(_successful(w))), params)
+def _angles(weights: Float[Array, " size"]) -> Float[Array, " size"]:
+    xp = namespace(weights)
+    return 2 * xp.arcsin(xp.sqrt(_successful(weights)))
 
 
-def _weights(angles: Params) -> Params:
-    xp = namespace(angles)
-    return jax.tree.map(lambda t: -xp.log(xp.maximum(xp.cos(t / 2) ** 2, TINY)), angles)
-
-
-def _flat(tree: Params) -> Float[Array, " size"]:
-    return namespace(tree).concatenate([x.ravel() for x in jax.tree.leaves(tree)])
+def _flat(tree: Any) -> Float[Array, " size"]:
+    """Join weights, then biases, as one array."""
+    leaves = jax.tree.leaves(tree)
+    return namespace(leaves[0]).concatenate([x.ravel() for x in leaves])
 
 
 def _like(params: Params, flat: Float[Array, " size"]) -> Params:

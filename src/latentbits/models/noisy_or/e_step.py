@@ -93,4 +93,4 @@ def estimated(net: Settings, params: Params, shared: Shared, batch: Batch, row_s
 def objective(net: Settings, params: Params, shared: Shared, stats: Stats | Evidence) -> Float[Array, ""]:
     """Compute the objective at the parameters that made the sums, with the weights' prior where it is maximised."""
     prior = log_prior_density(params, net.alpha, net.beta)
-    return stats.log_joint.sum() + namespace(stats).where(shared.penalised, prior, 0.0)
+    return stats.log_joint.sum() + namespace(stats.n_rows).where(shared.penalised, prior, 0.0)

@@ -77,7 +77,7 @@ def n_pairs(sizes: Sequence[int]) -> int:
 
 def log_prior(params: Params) -> Priors:
     """Compute log p(S) of all states of each hidden layer, in the order of `latentbits.core.states.all_states`."""
-    xp = namespace(params)
+    xp = namespace(params.biases[0])
     priors = [xp.zeros_like(params.biases[-1], shape=(1,))]  # of a layer above the top: one state, empty
     for layer in reversed(range(1, len(params.biases))):
         bias, above = params.biases[layer], priors[0]

@@ -38,7 +38,7 @@ def add_layer(net: Settings, layer: int, key: AnyKey, params: Params, state: Sta
 
 def _with_new_layer(net: Settings, layer: int, key: AnyKey, params: Params) -> Params:
     """Draw hidden layer `layer` (from 1) of the network."""
-    xp = namespace(params)
+    xp = namespace(params.biases[0])
     weights, biases = list(params.weights), list(params.biases)
     weights[layer - 1] = uniform(key, weights[layer - 1].shape, *tuning.START_WEIGHTS)
     if layer > 1:

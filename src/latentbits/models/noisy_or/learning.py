@@ -165,7 +165,7 @@ def new_weight(
     >>> round(float(new_weight(jnp.asarray(8.5), jnp.asarray(5.0), None, 1.5)), 4)
     0.6931
     """
-    xp, total = namespace(seen, credit), seen + beta
+    xp, total = namespace(seen), seen + beta
     if alpha is None:
         f = credit / xp.maximum(total, 1e-30)  # without a prior, and of a cause that was never on, 0
     else:
@@ -177,7 +177,7 @@ def new_weight(
             return xp.where(above, low, f), xp.where(above, f, high)
 
         between = xp.zeros_like(total), xp.ones_like(total)
-        if on_device(seen, credit):
+        if on_device(seen):
             f = jax.lax.fori_loop(0, tuning.N_HALVINGS, halve, between)[0]
         else:
             f = reduce(lambda between, k: halve(k, between), range(tuning.N_HALVINGS), between)[0]
@@ -186,7 +186,7 @@ def new_weight(
 
 def log_prior_density(params: Params, alpha: Any, beta: Any) -> Float[Array, ""]:
     """Compute the log gamma prior of all weights and biases, up to a constant (8); without an alpha it is 1."""
-    xp, values = namespace(params), [*params.weights, *params.biases]
+    xp, values = namespace(params.biases[0]), [*params.weights, *params.biases]
     total = -beta * sum(xp.sum(w) for w in values)
     if alpha is not None:
         total = total + (alpha - 1) * sum(xp.sum(xp.log(xp.maximum(w, 1e-30))) for w in values)

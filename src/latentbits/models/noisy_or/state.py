@@ -67,7 +67,7 @@ class Shared(eqx.Module):
 
 def first_state(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
     """Start with nothing seen yet, and layer `layer` to learn; one more than there are for all of them."""
-    xp = namespace(params)
+    xp = namespace(params.biases[0])
     weights, biases = (tuple(map(xp.zeros_like, values)) for values in (params.weights, params.biases))
     return State(
         layer=xp.asarray(layer),
@@ -85,12 +85,12 @@ def first_state(net: Settings, layer: Int[Array, ""] | int, params: Params) -> S
 
 def done(net: Settings, state: State) -> Array:
     """Decide whether a stage has made its updates."""
-    return state.step >= namespace(state).where(state.layer > net.n_layers, net.n_joint, net.n_updates)
+    return state.step >= namespace(state.step).where(state.layer > net.n_layers, net.n_joint, net.n_updates)
 
 
 def prepare(net: Settings, params: Params, state: State | Secants | None, progress: Progress | None) -> Shared:
     """Prepare what a pass needs; without a state, for a pass of a fitted network."""
-    xp = namespace(params)
+    xp = namespace(params.biases[0])
     state = state if isinstance(state, State) else first_state(net, net.n_layers + 1, params)
     together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
     summed = net.exact_means if progress is None else net.exact_end or net.exact_all

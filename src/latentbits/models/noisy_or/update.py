@@ -26,7 +26,7 @@ def update(
     net: Settings, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[State, Params]:
     """Update the layer that is learned, or all, from one block of rows."""
-    xp = namespace(stats)
+    xp = namespace(stats.n_rows)
     # statistics of the last updates; where the rest of a table is few rows, those before make up for what it lacks
     rows = xp.maximum(state.rows, stats.n_rows)
     whole = stats.n_rows / xp.where(rows > 0, rows, 1)
@@ -67,7 +67,7 @@ def climb(
     net: Settings, state: Secants, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[Secants, Params]:
     """Update all layers together by exact EM; weights stay between the same bounds as those of EM itself."""
-    xp, average = namespace(stats), (stats.seen, stats.credit, stats.bias_seen, stats.bias_credit)
+    xp, average = namespace(stats.n_rows), (stats.seen, stats.credit, stats.bias_seen, stats.bias_credit)
     image = _fitted(net, net.n_layers + 1, params, average, stats.change, stats.bias_seen)
     value = objective(net, params, shared, stats)
     state, ahead = accelerated_em.climb(state, params, image, stats, value, net.alpha, net.beta)
@@ -87,7 +87,7 @@ def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[A
     weights to zero for good.  So a unit looks back on as many updates as it takes to be on in `MEMORY_ROWS` rows,
     or on the whole table.
     """
-    xp, late = namespace(state), state.step - net.n_joint // 2
+    xp, late = namespace(state.step), state.step - net.n_joint // 2
     sampled = not (net.paper or net.exact_end or net.exact_all)
     every = state.layer > net.n_layers
     share = xp.where(every & (late > 0) & sampled, 1 / (late + 1.0), 1.0)
@@ -104,7 +104,7 @@ def _averaged(
     state: State, stats: Stats, whole: Float[Array, ""], memory: Sequence[Float[Array, " _"]]
 ) -> tuple[tuple[Array, ...], ...]:
     """Average trials and successes, each unit's with its own memory; the inputs' biases are as quick as any unit."""
-    xp = namespace(state)
+    xp = namespace(whole)
     inputs = xp.max(xp.stack([xp.max(m) for m in memory]))
 
     def mixed(old: tuple[Array, ...], new: tuple[Array, ...], shares: Sequence[Array]) -> tuple[Array, ...]:
@@ -137,7 +137,7 @@ def _fitted(
     n_rows
         Rows of the table in which each unit was observed; they come again in every pass.
     """
-    xp, (seen, credit, bias_seen, bias_credit) = namespace(average), average
+    xp, (seen, credit, bias_seen, bias_credit) = namespace(params.biases[0]), average
     weights, biases = list(params.weights), list(params.biases)
     every = current > net.n_layers
     for layer in range(net.n_layers + 1):
@@ -166,7 +166,7 @@ def _least_bias(net: Settings, every: Bool[Array, ""] | bool, n_rows: Float[Arra
 
 def _renewed(net: Settings, key: AnyKey, state: State, stats: Stats, params: Params) -> Params:
     """Put idle units of the layer that is learned to new use."""
-    xp = namespace(stats)
+    xp = namespace(stats.n_rows)
     weights, biases = list(params.weights), list(params.biases)
     for layer in range(net.n_layers):
         own_key = fold_in(key, layer)
@@ -208,7 +208,7 @@ def _with_rare_causes(
     part
         Share of the table in an update.
     """
-    xp = namespace(stats)
+    xp = namespace(stats.n_rows)
     weights, biases = list(params.weights), list(params.biases)
     seen, credit, bias_seen, bias_credit = (list(x) for x in average)
     for layer in range(net.n_layers):

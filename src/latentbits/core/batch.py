@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int32, Key, Num, UInt8, UInt32
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.deterministic_sums import over_rows
 
 __all__ = ["MISSING", "Batch", "Packed", "SparseBatch", "SparseRows", "make_batch", "row_keys"]
@@ -77,7 +77,7 @@ class Batch(eqx.Module):
     observed: Float[Array, "rows columns"] | None
     weight: Float[Array, " rows"]
     rows: UInt32[Array, " rows"]
-    key: Key[Array, ""]
+    key: AnyKey
     high: UInt32[Array, " rows"] | None = None
 
     @property
@@ -88,7 +88,7 @@ class Batch(eqx.Module):
     @property
     def mask(self) -> Float[Array, "rows columns"]:
         """`observed`, spelled out when nothing is missing."""
-        return jnp.ones_like(self.values) if self.observed is None else self.observed
+        return namespace(self.values).ones_like(self.values) if self.observed is None else self.observed
 
     def times(self, table: Float[Array, "columns width"]) -> Float[Array, "rows width"]:
         """``values @ table``."""
@@ -161,11 +161,11 @@ def make_batch(
     raw: Num[Array, "rows columns"] | Packed | SparseRows,
     first_row: UInt32[Array, ""] | UInt32[Array, "2"],
     n_rows: UInt32[Array, ""] | Float[Array, " rows"],
-    key: Key[Array, ""],
+    key: AnyKey,
     complete: bool,
     dtype: np.dtype,
 ) -> Batch | SparseBatch:
-    """Turn a padded raw chunk into a batch; traced inside every compiled pass.
+    """Turn a padded raw chunk into a batch; traced inside every compiled pass, or in NumPy where all arguments are.
 
     Parameters
     ----------
@@ -177,19 +177,20 @@ def make_batch(
     complete
         Static: the caller looked, and no real row has a hole.
     """
+    xp = namespace(raw, key)
     raw = raw.bits() if isinstance(raw, Packed) else raw
-    position = jnp.arange(len(raw), dtype=jnp.uint32)
+    position = xp.arange(len(raw), dtype=np.uint32)
     weight = n_rows.astype(dtype) if n_rows.ndim else (position < n_rows).astype(dtype)
     if isinstance(raw, SparseRows):
         return SparseBatch(raw, weight, (first_row[0] if first_row.ndim else first_row) + position)
-    bits = raw.dtype == jnp.uint8
+    bits = raw.dtype == np.uint8
     if complete:
         observed = None
         values = raw.astype(dtype)
     else:
-        seen = (raw != MISSING) if bits else ~jnp.isnan(raw)
+        seen = (raw != MISSING) if bits else ~xp.isnan(raw)
         observed = seen.astype(dtype)
-        values = jnp.where(seen, raw, 0).astype(dtype)
+        values = xp.where(seen, raw, 0).astype(dtype)
     if not first_row.ndim:
         return Batch(values, observed, weight, first_row + position, key)
     rows = first_row[0] + position

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, on_device
 
 __all__ = ["over_last", "over_rows", "sum_over_rows"]
 
@@ -23,7 +23,7 @@ SINGLE_PRODUCT_ROWS = 256  # no more rows than these on the last axis are one pr
 def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Float[Array, "left right"]:
     """``a.T @ b``."""
     block = _block(len(a))
-    if block is None:
+    if block is None or not on_device(a, b):
         return a.T @ b
     a = jax.lax.optimization_barrier(a)  # so that it is computed once, in its own order
     left, right = (x.reshape(len(x) // block, block, x.shape[1]) for x in (a, b))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from latentbits.core.batch import Batch
 __all__ = [
     "Evaluate",
     "Iterate",
+    "Learned",
     "LogLikelihood",
     "Measure",
     "Model",
@@ -122,7 +123,8 @@ class LogLikelihood(eqx.Module):
     @classmethod
     def exact(cls, value: Float[Array, " rows"]) -> LogLikelihood:
         """Return a likelihood without error."""
-        return cls(value, jnp.zeros_like(value), jnp.zeros((), value.dtype))
+        xp = namespace(value)
+        return cls(value, xp.zeros_like(value), xp.zeros((), value.dtype))
 
 
 # ---------------------------------------------------------------- stages
@@ -173,6 +175,14 @@ class Over(Enum):
     LEARNING = "learning is over"
 
 
+class Learned(NamedTuple):
+    """Return value of a `Transform` that ends learning at the maximum: where it is, and the objective there."""
+
+    params: Params
+    objective: float
+    measure: Measure = Measure.LIKELIHOOD
+
+
 Prepare: TypeAlias = Callable[[Params, State, Progress | None], Shared]
 EStep: TypeAlias = Callable[[Params, Shared, Batch, RowState], tuple[Stats, RowState]]
 Update: TypeAlias = Callable[[State, Params, Shared, Stats, Progress], tuple[State, Params]]
@@ -182,6 +192,7 @@ StartRows: TypeAlias = Callable[[Params, Shared, Batch], RowState]
 Done: TypeAlias = Callable[[State], Array]
 Left: TypeAlias = Callable[[State], Float[Array, ""]]
 RowFloats: TypeAlias = Callable[[int], int]
+RowsOnHost: TypeAlias = Literal["never", "complete", "always"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,8 +209,8 @@ class _Passing:
         Functions of the stage, and `update` and `done` where it has them; None takes the model's.  A variational and a
         quadrature stage differ in `e_step`, an EM and an ascent stage in `update`.  `start_rows` goes with `e_step`: a
         stage with its own E-step has its own, or none.
-    sparse
-        Whether its own `e_step` takes a `SparseBatch`, too; of the model's the model says so.
+    sparse, rows_on_host
+        Whether its own `e_step` takes a `SparseBatch`, too, or runs in NumPy; of the model's the model says so.
     stops_early
         Whether rows that are held out, if there are any, may end it, and with it learning: its points are models that
         can be used (`engines/held_out.py`).
@@ -214,6 +225,7 @@ class _Passing:
     start_rows: StartRows | None = None
     row_floats: RowFloats | None = None
     sparse: bool = False
+    rows_on_host: RowsOnHost = "never"
     stops_early: bool = False
 
 
@@ -294,7 +306,8 @@ class Transform:
     Attributes
     ----------
     function
-        ``(key, params, state) -> params``, or `Over.LEARNING`, so that growth can depend on what the data gave.
+        ``(key, params, state) -> params``, or `Over.LEARNING`, so that growth can depend on what the data gave; or
+        `Learned`, where sums over the rows are all that the maximum depends on.
         `state` is the optimiser's of the stage before (None at the beginning).
     timed
         It takes long: `function` gets a fourth argument, a function that gives the seconds left now (infinitely many
@@ -304,7 +317,7 @@ class Transform:
     max_iter: ClassVar[int] = 0
     comparable: ClassVar[bool] = False
     name: str
-    function: Callable[..., Params | Over]
+    function: Callable[..., Params | Over | Learned]
     timed: bool = False
 
 
@@ -382,6 +395,9 @@ class Model(NamedTuple):
             Whether the functions that see no rows (`init`, `prepare`, `update`, `objective`, `start`, `done`, `left`,
             `watch`, and those of stages) take their functions from `core/arrays.py`, and so run in NumPy: they do, as
             long as parameters are few (`engines/host.py`).  Keys are raw there.
+        ``rows_on_host``
+            Whether `e_step`, `log_likelihood`, `infer`, `decode` and `complete` do, too: "always", for rows of which
+            nothing is missing ("complete"), or "never".  They do where a table in memory is small.
     """
 
     name: str
@@ -407,12 +423,14 @@ class Model(NamedTuple):
     needs_summary: bool = True
     sparse: bool = False
     on_host: bool = False
+    rows_on_host: RowsOnHost = "never"
 
     def acting_in(self, stage: Iterate | Schedule | OnePass | Evaluate) -> Model:
         """Replace functions of the model by those of a stage."""
         own: dict[str, Any] = {name: getattr(stage, name, None) for name in _OF_STAGES}
         own = {name: function for name, function in own.items() if function is not None}
-        without: dict[str, Any] = {"start_rows": None, "sparse": stage.sparse} if "e_step" in own else {}
+        of_rows = {"start_rows": None, "sparse": stage.sparse, "rows_on_host": stage.rows_on_host}
+        without: dict[str, Any] = of_rows if "e_step" in own else {}
         if "update" in own:  # what is left is the word of an update
             without["left"] = None
         return self._replace(**without | own)

@@ -5,8 +5,8 @@ the matrix product that says the same.  The words are the outer loop and a block
 counts stay in the cache.  On a GPU, which has hardware for it, it is the matrix product.  Both are
 exact.
 
-Where rows count more or less often than once, it is a matrix product with their weights: of whole numbers it is exact
-too, up to 2^24 in float32.
+Where rows count more or less often than once, and in NumPy, it is a matrix product with their weights: of whole
+numbers it is exact too, up to 2^24 in float32.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, on_device
 from latentbits.core.batch import Batch
 
 __all__ = ["Stats", "count"]
@@ -51,19 +51,21 @@ class Stats(eqx.Module):
 
 def count(batch: Batch) -> Stats:
     """Count the pairs of a batch."""
+    if not on_device(batch):
+        return _weighted(batch)
     once = jnp.all((batch.weight == 0) | (batch.weight == 1))
     return jax.lax.cond(once, _each_once, _weighted, batch)
 
 
 def _weighted(batch: Batch) -> Stats:
-    weight, ones = batch.weight[:, None], (batch.values > 0.5).astype(batch.weight.dtype)
+    xp, weight, ones = namespace(batch), batch.weight[:, None], (batch.values > 0.5).astype(batch.weight.dtype)
     columns = ones.shape[1]
-    seen = jnp.ones_like(ones[:, :1]) if batch.observed is None else batch.observed
+    seen = xp.ones_like(ones[:, :1]) if batch.observed is None else batch.observed
     own, there = weight * ones, weight * seen
     n, n_ones, n_seen = weight.sum(), own.sum(0), there.sum(0)
     if batch.observed is None:
-        left = jnp.broadcast_to(n_ones[:, None], (columns, columns))
-        return Stats(n, n_ones, jnp.full(columns, n), own.T @ ones, left, jnp.full((columns, columns), n))
+        left = xp.broadcast_to(n_ones[:, None], (columns, columns))
+        return Stats(n, n_ones, xp.full(columns, n), own.T @ ones, left, xp.full((columns, columns), n))
     return Stats(n, n_ones, n_seen, own.T @ ones, own.T @ seen, there.T @ seen)
 
 

@@ -37,7 +37,7 @@ class Layout(NamedTuple):
     """Way of cutting rows: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
 
     Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.  With `sparse` an
-    engine that has lists of ones gives these.
+    engine that has lists of ones gives these.  With `on_host` functions of rows run in NumPy, and rows stay there.
     """
 
     rows_per_chunk: int
@@ -45,6 +45,7 @@ class Layout(NamedTuple):
     rows_per_update: int | None = None
     together: int = 1  # a power of two
     sparse: bool = False
+    on_host: bool = False
 
     def rows_of_few(self, n_columns: int) -> int:
         """Return the rows below which a table has few chunks, known to each engine before it cuts the first."""

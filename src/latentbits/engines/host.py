@@ -1,4 +1,4 @@
-"""Functions of parameters and sums, which see no rows: in NumPy on the host where these are few, else compiled."""
+"""Functions in NumPy on the host rather than compiled: of parameters and sums where these are few, and of few rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from threadpoolctl import ThreadpoolController
 
 from latentbits.core.compilation import Program
 from latentbits.core.model import Model
+from latentbits.core.processor import accelerated
+from latentbits.engines.memory import MemoryEngine
 
-__all__ = ["in_numpy", "one_thread", "runs_on_host", "without_rows"]
+__all__ = ["in_numpy", "one_thread", "rows_on_host", "runs_on_host", "without_rows"]
 
 # Numbers in the parameters up to which NumPy does.  TODO measure
 MOST_NUMBERS_ON_HOST = 2**17
+MOST_CELLS_ON_HOST = 2**22  # of a table
 
 
 def runs_on_host(model: Model, params: PyTree) -> bool:
@@ -36,6 +39,15 @@ def without_rows(program: Program, on_host: bool) -> Callable[..., Any]:
             return program.function(*in_numpy(args), **constants)
 
     return call
+
+
+def rows_on_host(model: Model, engine: object) -> bool:
+    """Whether functions of rows run in NumPy: where a model says that they can, of small tables beside a processor."""
+    if model.rows_on_host == "never" or not isinstance(engine, MemoryEngine) or accelerated():
+        return False
+    if engine.table.size > MOST_CELLS_ON_HOST or engine.packs:
+        return False
+    return model.rows_on_host == "always" or engine.complete
 
 
 def in_numpy(tree: PyTree) -> PyTree:

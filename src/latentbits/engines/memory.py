@@ -76,7 +76,7 @@ class MemoryEngine:
 
     def _placed(self, chunks: list[Chunk], layout: Layout) -> list[Chunk]:
         """On their devices; where these have no room for all, here, from where each is sent when it is needed."""
-        if self._stays:
+        if self._stays or layout.on_host:
             return chunks
         try:
             return [on_device(chunk, device_of(chunk.number, layout)) for chunk in chunks]

@@ -19,7 +19,7 @@ from latentbits.core.compilation import Program, callable_tree
 from latentbits.core.model import Model, Progress
 from latentbits.engines.chunks import Chunk, Layout
 from latentbits.engines.devices import Copies, device_of, on
-from latentbits.engines.host import runs_on_host, without_rows
+from latentbits.engines.host import in_numpy, one_thread, runs_on_host, without_rows
 from latentbits.engines.memory_backoff import Room
 from latentbits.engines.parallel_chunks import InFlight
 from latentbits.engines.tree_sum import Branch, TreeSum
@@ -287,6 +287,8 @@ def _stats_of(
     (start_rows, e_step), now = given
     rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype, "parts": chunk.parts}
     values, first, counted = rows if chunk.weights is None else (*rows[:2], chunk.weights)
+    if layout.on_host:
+        return chunk.number, *_by_numpy(e_step, now, (values, first, counted), chunk, layout, state)
     with tree.rows_in(layout.dtype), on(device):
         if state is None and start_rows is not None:
             state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, few=chunk.few, **known)
@@ -350,9 +352,20 @@ def rows_of_run(given: tuple[Any, Pass], chunks: Iterable[Chunk], layout: Layout
 def _rows_of_chunk(
     given: tuple[Any, Pass], chunk: Chunk, layout: Layout, device: jax.Device | None = None
 ) -> tuple[int, int, PyTree]:
+    if layout.on_host:
+        return chunk.first_row, chunk.n_rows, _by_numpy(*given, _rows_of(chunk), chunk, layout)
     known = {"complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few, "parts": chunk.parts}
     with tree.rows_in(layout.dtype), on(device):
         return chunk.first_row, chunk.n_rows, chunk_rows(*given, *_rows_of(chunk), purpose=E_STEP, **known)
+
+
+def _by_numpy(
+    function: Callable[..., Any], given: Pass, rows: tuple[Any, ...], chunk: Chunk, layout: Layout, *states: PyTree
+) -> Any:
+    """Apply a function to a batch of NumPy's arrays; it makes no random numbers of its rows."""
+    with one_thread, np.errstate(all="ignore"):
+        batch = make_batch(*rows, given.key, chunk.complete, layout.dtype)
+        return function(*in_numpy((given.params, given.shared)), batch, *states)
 
 
 def _on_host(first: int, n: int, out: PyTree) -> tuple[int, int, PyTree]:

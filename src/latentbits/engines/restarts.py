@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 
 from latentbits.core import interrupts, keys, tree
 from latentbits.core.errors import FitError
-from latentbits.core.model import Model, OnePass, Over, Stage, Stop, Transform
+from latentbits.core.model import Learned, Model, OnePass, Over, Stage, Stop, Transform
 from latentbits.engines.chunks import MOST_ROWS
 from latentbits.engines.host import runs_on_host
 from latentbits.engines.monitor import Monitor, Record
@@ -199,6 +199,12 @@ def _run_stages(
                 if found is Over.LEARNING:
                     outcome = outcome._replace(in_last_stage=True)
                     break
+                if isinstance(found, Learned):
+                    at = Record(run.restart, stage.name, found.measure, 1, found.objective, run.monitor.seconds, {})
+                    run.monitor.record(at)
+                    passed.append(Outcome(found.params, None, found.objective, 1, Stop.CONVERGED, True, 0.0))
+                    outcome = passed[-1]
+                    break
                 outcome = outcome._replace(params=found, state=None, objective=-np.inf)
                 continue
             kept = None if keep is None else partial(keep, number, outcome, [*passed])
@@ -225,11 +231,13 @@ def _passes_follow(stages: tuple[Stage, ...]) -> bool:
     return any(not isinstance(stage, Transform) for stage in stages)
 
 
-def _transform(model: Model, stage: Transform, key: keys.Raw, before: Outcome, monitor: Monitor) -> PyTree | Over:
+def _transform(
+    model: Model, stage: Transform, key: keys.Raw, before: Outcome, monitor: Monitor
+) -> PyTree | Over | Learned:
     """Call the function of a stage on the host; return new parameters, or that learning is over."""
     left = (lambda: monitor.seconds_left,) if stage.timed else ()
     on_host = runs_on_host(model, before.params)
     with tree.double():
         params = tree.strong(before.params, to_device=not on_host)
         found = stage.function(key if on_host else keys.typed(key), params, before.state, *left)
-        return found if found is Over.LEARNING else tree.strong(found, to_device=not on_host)
+        return found if found is Over.LEARNING or isinstance(found, Learned) else tree.strong(found, to_device=not on_host)

@@ -18,6 +18,7 @@ from latentbits.core.model import Model
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.fit import seed_key
+from latentbits.engines.host import rows_on_host
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
 from latentbits.engines.sparse import SparseEngine, layout_of
@@ -143,16 +144,23 @@ class Answers(Settings):
         self,
         function: Callable[..., Any],
         engine: Engine,
-        seed: int = 0,
+        seed: int | None = None,
         dtype: np.dtype | None = None,
         *,
         sparse: bool = False,
     ) -> Iterator[PyTree]:
-        """Apply a function of each row, chunk by chunk; `sparse` if it takes lists of ones where the model does."""
+        """Apply a function of each row, chunk by chunk, with a seed if it draws random numbers.
+
+        `sparse` if it takes lists of ones where the model does.
+        """
         dtype = self._dtype() if dtype is None else dtype
+        model = self._model()
         listed = sparse and isinstance(engine, SparseEngine)
-        layout = layout_of(self._model(), engine, dtype) if listed else self._layout(dtype)
-        return map_rows(function, engine, layout, self._given(dtype, seed))
+        if listed:
+            layout = layout_of(model, engine, dtype)
+        else:
+            layout = self._layout(dtype)._replace(on_host=seed is None and rows_on_host(model, engine))
+        return map_rows(function, engine, layout, self._given(dtype, seed or 0))
 
     def _layout(self, dtype: np.dtype) -> Layout:
         return layout_for(self._model().row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)

@@ -11,7 +11,6 @@ from functools import cache
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
 
@@ -62,10 +61,10 @@ def _init(key: AnyKey, summary: Summary) -> Params:
 
 
 def _e_step(params: Params, shared: Shared, batch: Batch | SparseBatch, row_state: None) -> tuple[Stats, None]:
-    n_rows = jnp.sum(batch.weight)
+    xp, n_rows = namespace(batch), batch.weight.sum()
     (ones,) = batch.summed(batch.weight[:, None])
     if batch.observed is None:
-        observed = jnp.full_like(ones, n_rows)
+        observed = xp.full_like(ones, n_rows)
     else:
         observed = batch.weight @ batch.observed
     return Stats(n_rows, ones, observed), None
@@ -80,16 +79,16 @@ def _log_likelihood(params: Params, shared: Shared, batch: Batch | SparseBatch) 
 
 
 def _infer(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Posterior:
-    nothing = jnp.zeros((len(batch.weight), 0), batch.weight.dtype)
+    nothing = namespace(batch).zeros((len(batch.weight), 0), batch.weight.dtype)
     return Posterior(nothing, nothing)
 
 
 def _decode(params: Params, latents: Float[Array, "rows 0"]) -> Float[Array, "rows columns"]:
-    return jnp.broadcast_to(params.means, (latents.shape[0], *params.means.shape))
+    return namespace(latents).broadcast_to(params.means, (latents.shape[0], *params.means.shape))
 
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-    return jnp.broadcast_to(params.means, batch.values.shape)
+    return namespace(batch).broadcast_to(params.means, batch.values.shape)
 
 
 def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
@@ -136,4 +135,5 @@ def model(smoothing: float = 0.0) -> Model:
         needs_summary=False,
         sparse=True,
         on_host=True,
+        rows_on_host="always",
     )

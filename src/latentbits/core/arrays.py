@@ -34,6 +34,7 @@ __all__ = [
     "normal",
     "on_device",
     "pick",
+    "put",
     "solve_triangular",
     "split",
     "uniform",
@@ -71,6 +72,15 @@ def pick(condition: Any, then: T, otherwise: T) -> T:
     if on_device(condition, then, otherwise):
         return jax.tree.map(lambda a, b: jnp.where(condition, a, b), then, otherwise)
     return then if condition else otherwise
+
+
+def put(x: Any, where: Any, values: Any) -> Any:
+    """Return an array with other values in some places."""
+    if on_device(x, where, values):
+        return jnp.asarray(x).at[where].set(values)
+    x = np.array(x)
+    x[where] = values
+    return x
 
 
 def each(function: Callable[..., T], *stacked: Any) -> T:

@@ -44,7 +44,11 @@ def over_last(a: Float[Array, "left rows"], b: Float[Array, "right rows"]) -> Fl
 def sum_over_rows(x: Float[Array, "rows *shape"]) -> Float[Array, "*shape"]:
     """``x.sum(0)``."""
     block = _block(len(x))
-    return x.sum(0) if block is None else _in_pairs(x.reshape(len(x) // block, block, *x.shape[1:]).sum(1))
+    return (
+        x.sum(0)
+        if block is None or not on_device(x)
+        else _in_pairs(x.reshape(len(x) // block, block, *x.shape[1:]).sum(1))
+    )
 
 
 def _in_pairs(x: Float[Array, "blocks *shape"]) -> Float[Array, "*shape"]:

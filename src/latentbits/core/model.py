@@ -13,7 +13,6 @@ from enum import Enum, StrEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Float, Int, Key, UInt8, UInt32
 
 from latentbits.core.arrays import AnyKey, Array, namespace

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import sum_over_rows
 
 __all__ = [
@@ -152,10 +152,11 @@ def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[A
     >>> bool(abs(pair.sum() - 4096 * np.float64(np.float32(0.1))) < 1e-6)
     True
     """
-    terms = jnp.where(weight > 0, weight * x, 0)
+    xp = namespace(weight, x)
+    terms = xp.where(weight > 0, weight * x, 0)
     digits = jnp.finfo(terms.dtype).nmant
-    _, exponent = jnp.frexp(jnp.max(jnp.abs(terms)))  # frexp and ldexp: exp2 of an integer is not always a power of two
-    quantum = jnp.ldexp(jnp.ones((), terms.dtype), exponent + (terms.shape[0] - 1).bit_length() - digits)
-    quantum = jnp.maximum(quantum, jnp.finfo(terms.dtype).tiny)
-    upper = jnp.round(terms / quantum) * quantum
-    return jnp.stack([jnp.sum(upper), sum_over_rows(terms - upper)])
+    _, exponent = xp.frexp(xp.max(xp.abs(terms)))  # frexp and ldexp: exp2 of an integer is not always a power of two
+    quantum = xp.ldexp(xp.ones((), terms.dtype), exponent + (terms.shape[0] - 1).bit_length() - digits)
+    quantum = xp.maximum(quantum, jnp.finfo(terms.dtype).tiny)
+    upper = xp.round(terms / quantum) * quantum
+    return xp.stack([xp.sum(upper), sum_over_rows(terms - upper)])

@@ -240,4 +240,6 @@ def _transform(
     with tree.double():
         params = tree.strong(before.params, to_device=not on_host)
         found = stage.function(key if on_host else keys.typed(key), params, before.state, *left)
-        return found if found is Over.LEARNING or isinstance(found, Learned) else tree.strong(found, to_device=not on_host)
+        return (
+            found if found is Over.LEARNING or isinstance(found, Learned) else tree.strong(found, to_device=not on_host)
+        )

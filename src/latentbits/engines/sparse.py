@@ -133,7 +133,7 @@ class SparseEngine:
 
 
 def layout_of(model: Model, engine: Engine, dtype: np.dtype, budget: int | None = None) -> Layout:
-    """How the rows of an engine are cut for a model: lists of ones where both can deal with them, NumPy where it can."""
+    """How the rows of an engine are cut for a model: as lists of ones where both can deal with them."""
     if model.sparse and isinstance(engine, SparseEngine):
         return layout_for(model.row_floats(engine.width), dtype, budget)._replace(sparse=True)
     layout = layout_for(model.row_floats(engine.n_features), dtype, budget, engine.n_features)

@@ -172,7 +172,7 @@ class LatentTree(WithFitReport):
     def _model(self) -> Model:
         n_trees, hidden = int(self.n_trees), bool(self.hidden)
         strengths = float(self.smoothing), float(self.softening), float(self.entropy)
-        return latent_tree.model(self._sizes(), n_trees, hidden, *strengths)
+        return latent_tree.model(self._sizes(), n_trees, hidden, *strengths, closed=self._held_out is None)
 
     def _off_maximum(self) -> Iterator[str]:
         if self.smoothing > 0:

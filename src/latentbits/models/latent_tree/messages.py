@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Num
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, put
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_last
 from latentbits.core.special import TINY
@@ -100,14 +100,13 @@ def laid_out(
     log_zero: Float[Array, "columns states"],
 ) -> Tree:
     """Lay a tree out in the order in which sums run over it: once for all rows."""
-    d = len(parent)
-    beyond = jnp.array([inner.size, inner.size + 1], jnp.int32)
-    place = jnp.zeros(d + 2, jnp.int32).at[inner.ravel()].set(jnp.arange(inner.size, dtype=jnp.int32))
-    place = place.at[d:].set(beyond)
-    above = place[jnp.append(parent, jnp.array([d + 1, d + 1]))]  # of each column
-    parts = [jnp.concatenate([x, jnp.zeros_like(x, shape=(2, *x.shape[1:]))]) for x in (transition, log_one, log_zero)]
+    d, xp = len(parent), namespace(parent, transition)
+    place = put(xp.zeros(d + 2, "int32"), inner.ravel(), xp.arange(inner.size, dtype="int32"))
+    place = put(place, slice(d, None), xp.arange(inner.size, inner.size + 2, dtype="int32"))
+    above = place[xp.append(parent, xp.asarray([d + 1, d + 1]))]  # of each column
+    parts = [xp.concatenate([x, xp.zeros_like(x, shape=(2, *x.shape[1:]))]) for x in (transition, log_one, log_zero)]
     moves, one, zero = parts
-    messages = [jnp.log(jnp.maximum(jnp.einsum("jst,jt->js", moves, jnp.exp(x)), TINY**2)) for x in (one, zero)]
+    messages = [xp.log(xp.maximum(xp.einsum("jst,jt->js", moves, xp.exp(x)), TINY**2)) for x in (one, zero)]
     return Tree(
         Inner(inner, above[inner], moves[inner], moves[inner].swapaxes(2, 3), one[inner], zero[inner]),
         Leaves(leaves, above[leaves], moves[leaves], one[leaves], zero[leaves], *(x[leaves] for x in messages)),

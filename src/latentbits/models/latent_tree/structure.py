@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from latentbits.core.pair_counts import Stats
 
-__all__ = ["Structure", "is_order", "joint_probabilities", "mutual_information", "ordered", "spanning_tree"]
+__all__ = ["Structure", "cells", "is_order", "joint_probabilities", "mutual_information", "ordered", "spanning_tree"]
 
 WIDTHS = (1, 2, 4, 8, 16)  # columns at a time
 STEP = 1.0  # what a step costs beside its columns, in columns
@@ -42,6 +42,12 @@ class Structure(NamedTuple):
     leaves: np.ndarray
 
 
+def cells(counts: Stats) -> np.ndarray:
+    """Count the rows in which x_i = a and x_j = b, (2, 2, d, d)."""
+    both, left, pairs = (np.asarray(x, float) for x in (counts.pair_ones, counts.pair_left, counts.pair_observed))
+    return np.stack([np.stack([pairs - left - left.T + both, left.T - both]), np.stack([left - both, both])])
+
+
 def joint_probabilities(counts: Stats, smoothing: float) -> np.ndarray:
     """Estimate P(x_i = a, x_j = b), (2, 2, d, d), with `smoothing` pseudo-rows of independent columns.
 
@@ -50,13 +56,11 @@ def joint_probabilities(counts: Stats, smoothing: float) -> np.ndarray:
     ones, seen = np.asarray(counts.ones, float), np.asarray(counts.observed, float)
     mean = (ones + smoothing / 2) / np.maximum(seen + smoothing, 1e-300)
     mean = np.where(seen + smoothing > 0, mean, 0.5)
-    both, left, pairs = (np.asarray(x, float) for x in (counts.pair_ones, counts.pair_left, counts.pair_observed))
     own = np.stack([1 - mean, mean])
     by_chance = own[:, None, :, None] * own[None, :, None, :]
-    cells = np.stack([np.stack([pairs - left - left.T + both, left.T - both]), np.stack([left - both, both])])
-    total = pairs + smoothing
+    total = np.asarray(counts.pair_observed, float) + smoothing
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (cells + smoothing * by_chance) / total
+        found = (cells(counts) + smoothing * by_chance) / total
     return np.where(total > 0, np.clip(found, 0, 1), by_chance)
 
 

@@ -1,0 +1,77 @@
+"""What trees are made of: parameters, what a pass shares, sums over rows, posteriors, settings."""
+
+from __future__ import annotations
+
+import equinox as eqx
+from jaxtyping import Float, Int, ScalarLike
+
+from latentbits.core.arrays import Array
+from latentbits.models.latent_tree.messages import Counts, Tree
+
+__all__ = ["Params", "Posterior", "Settings", "Shared", "Stats"]
+
+
+class Params(eqx.Module):
+    """Trees, one after the other; states of the parent come before those of the column.
+
+    Attributes
+    ----------
+    weights
+        Share of the rows of each tree.
+    parent
+        The column that each hangs from; d for a root.
+    information
+        Mutual information of each column with its parent, nats, in the table; 0 for a root.
+    steps, leaves
+        The order in which sums run over a tree (`structure.py`).
+    transition
+        P(state | state of the parent); of a root the same for every state of what it hangs from.
+    emission
+        P(bit = 1 | state).
+    """
+
+    weights: Float[Array, " trees"]
+    parent: Int[Array, "trees columns"]
+    information: Float[Array, "trees columns"]
+    steps: Int[Array, "trees steps width"]
+    leaves: Int[Array, "trees batches together"]
+    transition: Float[Array, "trees columns states states"]
+    emission: Float[Array, "trees columns states"]
+
+
+class Shared(eqx.Module):
+    """Quantities shared by a pass: logs of shares, and the trees with logs of their emissions.
+
+    And where states are the bits, log P(bit | bit of the parent), the parent's first.
+    """
+
+    log_weights: Float[Array, " trees"]
+    trees: Tree
+    log_cells: Float[Array, "trees columns states 2"] | None
+
+
+class Stats(eqx.Module):
+    """Sums over rows: of log p, of responsibilities of trees, and expected counts within each."""
+
+    n_rows: Float[Array, ""]
+    log_likelihood: Float[Array, "2"]
+    members: Float[Array, " trees"]
+    counts: Counts
+
+
+class Posterior(eqx.Module):
+    """P(tree, state of a column | x), tree after tree, column after column; and the most probable states together."""
+
+    mean: Float[Array, "rows latents"]
+    mode: Float[Array, "rows latents"]
+
+
+class Settings(eqx.Module):
+    """Settings of a model: numbers are arguments of its programs; fields that shapes depend on are static."""
+
+    smoothing: ScalarLike
+    softening: ScalarLike
+    entropy: ScalarLike
+    hidden: bool = eqx.field(static=True)
+    soft: bool = eqx.field(static=True)  # whether bits are taken to have been flipped at all
+    spread: bool = eqx.field(static=True)  # whether entropy is wanted at all

@@ -80,6 +80,12 @@ def test_a_chow_liu_tree_made_by_hand():
         np.testing.assert_allclose(m.information_[0, j], information(share[p, j]) if p >= 0 else 0, atol=2e-3)
     assert m.n_parameters_ == 2 * d - 1
     assert m.fit_report(X).notes == ()
+    assert (m.n_iter_, m.converged_, m.left_to_gain_) == (1, True, 0)
+    np.testing.assert_allclose(m.objective_, log_p.sum(), rtol=1e-9)
+    in_blocks = ChowLiuTree(smoothing=0, dtype="float64").fit(lambda: iter([X[:100], X[100:]]))
+    np.testing.assert_array_equal(in_blocks.transitions_, m.transitions_)
+    by_em = ChowLiuTree(smoothing=0, dtype="float64").fit(X, X_val=X)
+    np.testing.assert_allclose(by_em.transitions_, m.transitions_, rtol=1e-9)
 
 
 EDGES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import jax
@@ -21,7 +22,9 @@ from tests.models.latent_tree.twin import (
 )
 from tests.models.steps import batch_of, now
 
-from latentbits.core.tree import double
+from latentbits.core import keys
+from latentbits.core.batch import make_batch
+from latentbits.core.tree import double, to_numpy
 from latentbits.models.latent_tree import model as latent_tree
 
 TABLE = rows(12, 5, 0.2)
@@ -64,6 +67,48 @@ def test_an_update_has_the_shares_of_expected_counts(smoothing, softening):
         close(getattr(new, name), wanted)
     sums, prior = with_prior(OLD, TABLE, WEIGHTS, smoothing, softening)
     close(objective, sums.log_p + expected_log_p(OLD, prior))
+
+
+def test_numpy_gives_what_programs_give():
+    """Two steps along secants, with all that sees no rows."""
+    model = latent_tree.model(3, 2, True, 0.7, 0.2)
+    names = ("prepare", "start", "update", "objective", "left")
+
+    def course(functions, p, stats):
+        prepare, start, update, objective, left = functions
+        state, found = start(p), []
+        for _ in range(2):
+            shared = prepare(p, None, now())
+            state, ahead = update(state, p, shared, stats, now())
+            found.append((shared, objective(p, shared, stats), left(state), ahead))
+            p = ahead
+        return state, found
+
+    with double():
+        functions = tuple(jax.tree_util.Partial(getattr(model, name)) for name in names)
+        prepared = jax.jit(model.prepare)(OLD, None, now())
+        stats = to_numpy(jax.jit(model.e_step)(OLD, prepared, batch_of(TABLE, WEIGHTS), None)[0])
+        wanted, found = jax.jit(course)(functions, OLD, stats), course(functions, OLD, stats)
+    assert not any(isinstance(x, jax.Array) for x in jax.tree.leaves(found))
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-13), found, wanted)
+
+
+def test_rows_in_which_nothing_is_hidden_need_no_messages():
+    """In NumPy, and without sums over states: as the program that passes messages."""
+    model, table = latent_tree.model(2, 2, False, 0.7), rows(12, 5)
+    p = random_params(PAIRS[1][0], [2] * 5, hidden=False)
+
+    def of_rows(p, shared, batch):
+        latents = model.infer(p, shared, batch)
+        likelihood = model.log_likelihood(p, shared, batch)
+        return model.e_step(p, shared, batch, None)[0], likelihood, latents, model.decode(p, latents.mean)
+
+    with double():
+        raw, double_rows = (np.uint32(0), WEIGHTS, keys.of_seed(0)), np.dtype(float)
+        found = of_rows(p, model.prepare(p, None, None), make_batch(table, *raw, True, double_rows))
+        wanted = jax.jit(of_rows)(p, model.prepare(p, None, None), batch_of(table, WEIGHTS))
+    assert not any(isinstance(x, jax.Array) for x in jax.tree.leaves(found))
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9), found, wanted)
 
 
 @pytest.mark.slow("another way of learning is compiled")

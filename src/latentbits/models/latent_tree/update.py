@@ -58,7 +58,7 @@ def _before_flips(settings: Settings, params: Params, counts: Counts) -> Counts:
     return Counts(counts.moved, ones, counts.ones * (1 - kept) + counts.zeros * (1 - flipped))
 
 
-def objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+def objective(settings: Settings, params: Params, shared: Shared | None, stats: Stats) -> Float[Array, ""]:
     more = _pseudo(settings, params, stats.counts)
     penalty = (more.moved * log(params.transition)).sum()
     if settings.hidden:
@@ -77,7 +77,12 @@ def log(p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def update(
-    settings: Settings, state: Secants | None, params: Params, shared: Shared, stats: Stats, progress: Progress
+    settings: Settings,
+    state: Secants | None,
+    params: Params,
+    shared: Shared | None,
+    stats: Stats,
+    progress: Progress | None,
 ) -> tuple[Secants | None, Params]:
     xp, counts = namespace(params, stats), _before_flips(settings, params, stats.counts)
     counts = jax.tree.map(operator.add, counts, _pseudo(settings, params, stats.counts))

@@ -11,15 +11,18 @@ import sparse_coding
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
-from latentbits.core import tree
+from latentbits.core import keys, tree
+from latentbits.core.arrays import namespace, on_device
+from latentbits.core.model import Progress, Summary
 from latentbits.data import toys
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.summary import summarise
 from latentbits.models.binary_sparse_coding.equations import Theta
-from latentbits.models.binary_sparse_coding.initialisation import Starts, evaluation, side_by_side
+from latentbits.models.binary_sparse_coding.initialisation import Starts, Sums, evaluation, side_by_side
 from latentbits.models.binary_sparse_coding.model import Params, model
 from latentbits.models.binary_sparse_coding.recipes import OURS
+from latentbits.models.binary_sparse_coding.statistics import Stats
 
 PLAIN = OURS._replace(temperature=1.0, cut=(20, 40))
 START = PLAIN._replace(init_scale=2.0, init_sparseness=5.0, parameter_noise=0.05)
@@ -67,6 +70,53 @@ def test_fewer_rows_than_causes_are_learned_without_a_nan():
     result = fit(BARS, MemoryEngine(toy.X), seed_key(2))
     assert np.isfinite(result.objective)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(result.params))
+
+
+def some_stats(n_causes, n_columns, seed):
+    """Sums over rows whose states are known; no row uses the second cause."""
+    rng = np.random.default_rng(seed)
+    S, Y = rng.integers(0, 2, (50, n_causes)), rng.normal(size=(50, n_columns))
+    S[:, 1] = 0
+    score = rng.normal(size=50)
+    pairs = np.array([score.sum(), 0.0]), np.array([np.sum(score**2), 0.0])
+    counts = np.histogram(score, 512, (-3, 3))[0]
+    squares = np.array([np.sum(Y**2), 0.0])
+    sums = S.sum(0), np.triu(S.T @ S, 1), S.T @ Y, Y[:16]
+    return Stats(*(np.asarray(x, float) for x in (50, pairs[0], *pairs, counts, 50, squares, 2, 3, *sums)))
+
+
+def test_updates_on_the_host_are_those_of_a_program():
+    """One start, three side by side, and exact EM."""
+    one, settler = (model(4, 2, 3, OURS._replace(init="data"), settling=settling) for settling in (False, True))
+    several, each = side_by_side(one, 3, 7), [some_stats(4, 6, seed) for seed in range(3)]
+    sums = Sums(np.asarray(50.0), jax.tree.map(lambda *x: np.stack(x), *each))
+    rng = np.random.default_rng(0)
+    sample = rng.normal(size=(16, 6))
+    summary = Summary(
+        np.asarray(50.0), sample.mean(0), sample.var(0), np.full(6, 50.0), sample, np.ones((16, 6), np.uint8)
+    )
+
+    def steps(key, summary, stats, sums):
+        found = []
+        for m, total in ((one, stats), (several, sums), (settler.acting_in(settler.stages[0]), stats)):
+            params = m.init(key, summary)
+            state, count = m.start(params), namespace(summary).asarray
+            for step in range(2):
+                progress = Progress(count(30 + step), count(60), count(step), key)
+                shared = m.prepare(params, state, progress)
+                value = m.objective(params, shared, total)
+                state, params = m.update(state, params, shared, total, progress)
+                found.append((state, params, shared, value, m.watch(params)))
+        return found
+
+    key = keys.of_seed(3)
+    with tree.double():
+        ours = steps(key, summary, each[0], sums)
+        theirs = jax.jit(steps)(keys.typed(key), summary, each[0], sums)
+    assert not on_device(ours)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+        assert a.dtype == b.dtype
 
 
 @pytest.mark.slow("fits of bars from nothing, by either ranking")

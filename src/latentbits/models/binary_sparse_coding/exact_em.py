@@ -8,13 +8,12 @@ which says when it is over.  EM crawls where half of what it counts is guessed; 
 from __future__ import annotations
 
 import equinox as eqx
-import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Float
 
 from latentbits.core import anderson
 from latentbits.core.anderson import Anderson
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Evaluate, Iterate, Model, Prepare, Progress
 from latentbits.models.binary_sparse_coding.maximisation import maximum
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared
@@ -33,8 +32,9 @@ class Settling(eqx.Module):
 
 def _flat(components: Array, noise_std: Array, prior: Array, unit: Array) -> Float[Array, " size"]:
     """Return coordinates in which any numbers are parameters."""
-    ends = jnp.stack([jnp.log(noise_std), jnp.log(prior) - jnp.log1p(-prior)])
-    return jnp.concatenate([components.reshape(-1) / unit, ends])
+    xp = namespace(components)
+    ends = xp.stack([xp.log(noise_std), xp.log(prior) - xp.log1p(-prior)])
+    return xp.concatenate([components.reshape(-1) / unit, ends])
 
 
 def _start(params: Params) -> Settling:
@@ -51,14 +51,15 @@ def _update(
     stats: Stats,
     progress: Progress,
 ) -> tuple[Settling, Params]:
+    xp = namespace(params)
     best = maximum(params, stats, len(params.components), quietest)
     x = _flat(params.components, params.noise_std, params.prior, state.unit)
     image = _flat(best.components, best.noise_std, best.prior, state.unit)
     value = stats.free_energy.sum()
     accelerated, ahead, _ = anderson.advance(state.anderson, x, value, image[None])
-    prior = jnp.clip(1 / (1 + jnp.exp(-ahead[-1])), LEAST_PRIOR, 1 - LEAST_PRIOR)
+    prior = xp.clip(1 / (1 + xp.exp(-ahead[-1])), LEAST_PRIOR, 1 - LEAST_PRIOR)
     W = state.unit * ahead[:-2].reshape(params.components.shape)
-    new = Params(W, jnp.exp(ahead[-2]), prior, params.reseeded, params.truncation_loss)
+    new = Params(W, xp.exp(ahead[-2]), prior, params.reseeded, params.truncation_loss)
     return Settling(accelerated, state.unit), new
 
 

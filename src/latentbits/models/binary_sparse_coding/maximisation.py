@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Bool, Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, each, namespace, on_device, solve_triangular
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.selection import correction
 from latentbits.models.binary_sparse_coding.statistics import Stats
@@ -20,10 +22,10 @@ __all__ = ["Maximum", "maximum", "noise_about"]
 class Maximum(NamedTuple):
     """W, sigma and pi; and which causes the rows use."""
 
-    components: Float[Array, "causes columns"]
-    noise_std: Float[Array, ""]
-    prior: Float[Array, ""]
-    used: Bool[Array, " causes"]
+    components: Float[Array, "*starts causes columns"]
+    noise_std: Float[Array, "*starts"]
+    prior: Float[Array, "*starts"]
+    used: Bool[Array, "*starts causes"]
 
 
 def maximum(
@@ -51,43 +53,61 @@ def maximum(
     """
     W, used = _components(params, stats, fewest)
     sigma = noise_about(params.components if about_old else W, params, stats, quietest)
-    active = stats.s.sum() / stats.used
-    prior = jnp.clip(correction(params.prior, len(W), max_active) * active, LEAST_PRIOR, 1 - LEAST_PRIOR)
-    return Maximum(W, sigma, prior, used)
+    active = stats.s.sum(-1) / stats.used
+    prior = correction(params.prior, W.shape[-2], max_active) * active
+    return Maximum(W, sigma, namespace(params).clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR), used)
 
 
 def noise_about(
-    W: Float[Array, "causes columns"], params: Params, stats: Stats, quietest: float | Float[Array, ""]
-) -> Float[Array, ""]:
+    W: Float[Array, "*starts causes columns"], params: Params, stats: Stats, quietest: float | Float[Array, "*starts"]
+) -> Float[Array, "*starts"]:
     """Compute sigma with components W by (7), from expectations that were made with `params`."""
-    squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
-    residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * _second_moments(stats))
-    n_entries = stats.used * W.shape[1]
-    sigma = jnp.sqrt(jnp.maximum(residual, quietest**2 * squares) / n_entries)
-    return jnp.where(squares > 0, sigma, params.noise_std)
+    xp = namespace(params)
+    squares = stats.squares.sum(-1) + stats.guessed + stats.missing * xp.square(params.noise_std)
+    residual = squares - 2 * xp.sum(W * stats.sy, (-2, -1)) + xp.sum((W @ W.mT) * _second_moments(stats), (-2, -1))
+    n_entries = stats.used * W.shape[-1]
+    sigma = xp.sqrt(xp.maximum(residual, quietest**2 * squares) / n_entries)
+    return xp.where(squares > 0, sigma, params.noise_std)
 
 
-def _second_moments(stats: Stats) -> Float[Array, "causes causes"]:
+def _second_moments(stats: Stats) -> Float[Array, "*starts causes causes"]:
     """Compute sum_n <s s'>."""
-    return stats.ss + stats.ss.T + jnp.diag(stats.s)
+    return stats.ss + stats.ss.mT + stats.s[..., None] * np.eye(stats.s.shape[-1])
 
 
 def _components(
     params: Params, stats: Stats, fewest: float
-) -> tuple[Float[Array, "causes columns"], Bool[Array, " causes"]]:
+) -> tuple[Float[Array, "*starts causes columns"], Bool[Array, "*starts causes"]]:
     """Solve (6) for the causes that are used; return which those are, too."""
-    s, sy = stats.s, stats.sy
+    xp, s, sy = namespace(stats), stats.s, stats.sy
     used = s > fewest
-    system = jnp.where(used[:, None] & used, _second_moments(stats), jnp.eye(len(s)))
-    factor = _cholesky(system, 1e-10)
-    # with fewer rows than causes, sums in float32 are not positive definite in their last digits
-    factor = jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, lambda: _cholesky(system, 1e-5))
+    both = used[..., None] & used[..., None, :]
+    inverse = _inverse_factor(xp.where(both, _second_moments(stats), xp.eye(s.shape[-1])))
     # on a GPU one triangular solve and two products take less time than two solves
-    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(s)), lower=True)
-    solved = inverse.T @ (inverse @ (sy * used[:, None]))
-    return jnp.where(used[:, None], solved, params.components), used
+    solved = inverse.mT @ (inverse @ (sy * used[..., None]))
+    return xp.where(used[..., None], solved, params.components), used
 
 
-def _cholesky(system: Float[Array, "n n"], ridge: float) -> Float[Array, "n n"]:
-    diagonal = jnp.diagonal(system)
-    return jnp.linalg.cholesky(system + jnp.diag(ridge * diagonal), symmetrize_input=False)
+def _inverse_factor(system: Float[Array, "*starts n n"]) -> Float[Array, "*starts n n"]:
+    """Return R^-1 of S = R R', lower triangular."""
+    if system.ndim > 2:
+        return each(_inverse_factor, system)
+    return solve_triangular(_factor(system), namespace(system).eye(len(system)), lower=True)
+
+
+def _factor(system: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Return the Cholesky factor of a matrix with a ridge, a larger one where it needs that; nan where none will do.
+
+    With fewer rows than causes, sums in float32 are not positive definite in their last digits.
+    """
+    small, large = (system + namespace(system).diag(ridge * system.diagonal()) for ridge in (1e-10, 1e-5))
+    if on_device(system):
+        factor = jnp.linalg.cholesky(small, symmetrize_input=False)
+        again = partial(jnp.linalg.cholesky, large, symmetrize_input=False)
+        return jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, again)
+    for ridged in (small, large):
+        try:
+            return np.linalg.cholesky(ridged)
+        except np.linalg.LinAlgError:
+            continue
+    return np.full_like(system, np.nan)

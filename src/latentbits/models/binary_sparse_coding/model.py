@@ -22,7 +22,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Bool, Float, Int, Key
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, fold_in, namespace, normal, uniform
 from latentbits.core.batch import Batch
 from latentbits.core.model import (
     EStep,
@@ -62,11 +62,11 @@ __all__ = ["Params", "Posterior", "State", "Stats", "model", "rounding_share"]
 class State(eqx.Module):
     """The state that a pass hands to the next: which rows to use, and where the histogram of the evidence lies."""
 
-    threshold: Float[Array, ""]
-    centre: Float[Array, ""]
-    width: Float[Array, ""]
-    drawn: Int[Array, " drawn"]
-    ranked: Bool[Array, ""]  # by an exact ranking: the threshold belongs to the present parameters
+    threshold: Float[Array, "*starts"]
+    centre: Float[Array, "*starts"]
+    width: Float[Array, "*starts"]
+    drawn: Int[Array, "*starts drawn"]
+    ranked: Bool[Array, "*starts"]  # by an exact ranking: the threshold belongs to the present parameters
 
 
 class Posterior(eqx.Module):
@@ -77,22 +77,24 @@ class Posterior(eqx.Module):
 
 
 def _start(params: Params) -> State:
-    anywhere = jnp.asarray(jnp.inf)
-    return State(-anywhere, jnp.asarray(0.0), anywhere, jnp.arange(DRAWN_ROWS, dtype=jnp.int32), jnp.asarray(False))
+    xp, starts = namespace(params), params.prior.shape
+    anywhere = xp.full(starts, xp.inf)
+    drawn = xp.broadcast_to(xp.arange(DRAWN_ROWS, dtype="int32"), (*starts, DRAWN_ROWS))
+    return State(-anywhere, xp.zeros(starts), anywhere, drawn, xp.zeros(starts, bool))
 
 
 def _shared(params: Params, state: State | None, coldness: Array, progress: Progress | None = None) -> Shared:
+    xp, W = namespace(params), params.components
     state = _start(params) if state is None else state
-    W = params.components
-    gram = W @ W.T
-    precision = 1 / jnp.square(params.noise_std)
+    gram = W @ W.mT
+    precision = 1 / xp.square(params.noise_std)
     return Shared(
-        constant=len(W) * jnp.log1p(-params.prior),
-        column=0.5 * jnp.log(2 * np.pi / precision),
-        logit=jnp.log(params.prior) - jnp.log1p(-params.prior),
+        constant=W.shape[-2] * xp.log1p(-params.prior),
+        column=0.5 * xp.log(2 * np.pi / precision),
+        logit=xp.log(params.prior) - xp.log1p(-params.prior),
         precision=precision,
-        coldness=coldness,
-        norms=jnp.diagonal(gram),
+        coldness=xp.broadcast_to(coldness, precision.shape),
+        norms=xp.diagonal(gram, axis1=-2, axis2=-1),
         gram=gram,
         threshold=state.threshold,
         centre=state.centre,
@@ -103,11 +105,11 @@ def _shared(params: Params, state: State | None, coldness: Array, progress: Prog
 
 def _at_rest(params: Params, state: object, progress: Progress | None) -> Shared:
     """Compute what a pass over all rows at temperature 1 shares."""
-    return _shared(params, None, jnp.asarray(1.0))
+    return _shared(params, None, namespace(params).asarray(1.0))
 
 
-def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    return stats.free_energy.sum()
+def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, "*starts"]:
+    return stats.free_energy.sum(-1)
 
 
 def rounding_share(n_columns: int, dtype: np.dtype) -> float:
@@ -176,23 +178,24 @@ class Course(eqx.Module):
 
 @cache
 def _begin(n_causes: int, init: str, init_noise: str) -> Callable[..., Params]:
-    def begin(settings: Beginning, key: Key[Array, ""], summary: Summary) -> Params:
-        power = jnp.average(summary.variance + jnp.square(summary.mean), weights=summary.observed)
-        rms = jnp.where(power > 0, jnp.sqrt(power), 1.0)
-        variance = jnp.average(summary.variance, weights=summary.observed)
-        noise_std = rms if init_noise == "rms" else jnp.where(variance > 0, jnp.sqrt(variance), rms)
-        shape = n_causes, len(summary.mean)
-        noise = (settings.share * rms + settings.scale) * jax.random.normal(key, shape, jnp.float32)
+    def begin(settings: Beginning, key: AnyKey, summary: Summary) -> Params:
+        xp, share = namespace(summary), summary.observed / summary.observed.sum()
+        power = share @ (summary.variance + xp.square(summary.mean))
+        rms = xp.where(power > 0, xp.sqrt(power), 1.0)
+        variance = share @ summary.variance
+        noise_std = rms if init_noise == "rms" else xp.where(variance > 0, xp.sqrt(variance), rms)
+        noise = (settings.share * rms + settings.scale) * normal(key, (n_causes, len(summary.mean)))
         if init == "random":
             W = noise
         elif init == "mean":
             W = summary.mean + noise
         else:
-            drawn = jax.random.choice(key, summary.sample.shape[0], (n_causes,), replace=n_causes > 1024)
-            W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + noise
-        W = jnp.where(summary.observed > 0, W, 0)  # nothing is known of a column that was never observed
-        prior = jnp.clip(jnp.asarray(settings.sparseness / n_causes), LEAST_PRIOR, 1 - LEAST_PRIOR)
-        return Params(W, noise_std, prior, jnp.asarray(0.0), jnp.asarray(0.0))
+            n = len(summary.sample)
+            drawn = xp.argsort(uniform(fold_in(key, 0), (n,)))[np.arange(n_causes) % n]  # again where there are fewer
+            W = xp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + noise
+        W = xp.where(summary.observed > 0, W, 0)  # nothing is known of a column that was never observed
+        prior = xp.clip(xp.asarray(settings.sparseness / n_causes), LEAST_PRIOR, 1 - LEAST_PRIOR)
+        return Params(W, noise_std, prior, xp.asarray(0.0), xp.asarray(0.0))
 
     return begin
 
@@ -222,37 +225,39 @@ def _learning(
     passes = 2 if exact_ranking else 1
 
     def prepare(course: Course, params: Params, state: State | None, progress: Progress | None) -> Shared:
+        xp = namespace(params)
         if progress is None:
-            return _shared(params, state, jnp.asarray(1.0))
-        way = jnp.minimum(progress.iteration // passes / jnp.maximum(course.n_iter / 3, 1), 1)
-        way = jnp.where(progress.fraction < 1, way, 1)  # the last stage only evaluates
+            return _shared(params, state, xp.asarray(1.0))
+        way = xp.minimum(progress.iteration // passes / xp.maximum(course.n_iter / 3, 1), 1)
+        way = xp.where(progress.fraction < 1, way, 1)  # the last stage only evaluates
         return _shared(params, state, 1 / (course.temperature + (1 - course.temperature) * way), progress)
 
     def learned_share(course: Course, prior: Array, iteration: Array) -> Array:
         """Return |M| / N in this iteration: all, on the way to N_cut, or N_cut."""
+        xp = namespace(prior)
         if course.first is None or max_active == n_causes:
-            return jnp.asarray(1.0)
-        way = jnp.clip((iteration - course.first + 1) / course.n_between, 0, 1)
-        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), LEAST_LEARNED_SHARE) - 1) * way
+            return xp.ones_like(prior)
+        way = xp.clip((iteration - course.first + 1) / course.n_between, 0, 1)
+        return 1 + (xp.maximum(share_within(prior, n_causes, max_active), LEAST_LEARNED_SHARE) - 1) * way
 
     def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         return statistics(states, params, shared, batch, precision), None
 
     def learn(course: Course, params: Params, stats: Stats, progress: Progress) -> Params:
         """Make the M-step, and add noise."""
-        fewest = LEAST_USED_ROWS if renew else LEAST_LEARNABLE_ROWS
+        xp, fewest = namespace(params), LEAST_USED_ROWS if renew else LEAST_LEARNABLE_ROWS
         W, sigma, prior, used = maximum(params, stats, max_active, course.quietest, fewest, noise_about_old)
         late = progress.iteration // passes >= 0.9 * course.n_iter
-        scale = jnp.where(late, 0, course.share * sigma) + course.noise
+        scale = xp.where(late, 0, course.share * sigma[..., None]) + course.noise
         used = used | late | (not renew)  # too late for a new start
-        scale = jnp.where(used, scale, jnp.maximum(scale, 0.1 * sigma))
-        noise = jax.random.normal(progress.key, W.shape, jnp.float32)  # which separates what is equal: no more digits
-        W = renewed(W, used, stats.residuals) + scale[:, None] * noise
-        return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
+        scale = xp.where(used, scale, xp.maximum(scale, 0.1 * sigma[..., None]))
+        W = renewed(W, used, stats.residuals) + scale[..., None] * normal(progress.key, W.shape)
+        return Params(W, sigma, prior, params.reseeded + xp.sum(~used, -1), params.truncation_loss)
 
     def update(
         course: Course, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[State, Params]:
+        xp = namespace(params)
         # after a leap of the parameters the threshold of the pass before may leave too few rows to learn from
         ready = stats.used >= LEAST_LEARNED_SHARE / 2 * stats.n_rows
         if exact_ranking:  # every other pass learns
@@ -264,20 +269,30 @@ def _learning(
             is_first = progress.step == 0
             ready = ready & ~is_first
             about = noise_about(params.components, params, stats, course.quietest)
-            before = eqx.tree_at(lambda p: p.noise_std, params, jnp.where(is_first, about, params.noise_std))
+            before = eqx.tree_at(lambda p: p.noise_std, params, xp.where(is_first, about, params.noise_std))
         # the M-step, where enough rows were learned from
         new = learn(course, params, stats, progress)
-        learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), new, before)
+        learned = _chosen(ready, new, before)
         # the rows of the next pass
         share = learned_share(course, learned.prior, ahead)
-        mean = stats.scores.sum() / stats.n_rows
-        variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
-        spread = jnp.sqrt(jnp.maximum(variance, 0))
+        mean = stats.scores.sum(-1) / stats.n_rows
+        variance = stats.spread.sum(-1) / stats.n_rows - xp.square(mean - state.centre)
+        spread = xp.sqrt(xp.maximum(variance, 0))
         threshold, centre, width = look_ahead(stats.counts, state.centre, state.width, mean, spread, share)
-        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows, progress.rows)
+        drawn = draw_rows(fold_in(progress.key, 1), stats.n_rows, progress.rows)
         return State(threshold, centre, width, drawn, ~state.ranked), learned
 
     return _Learning(prepare, e_step, update)
+
+
+def _chosen(ready: Bool[Array, "*starts"], new: Params, old: Params) -> Params:
+    """Take for each start the new parameters, or keep the old ones."""
+    xp, dims = namespace(new), ready.ndim
+
+    def leaf(new: Array, old: Array) -> Array:
+        return xp.where(ready.reshape((*ready.shape, *(1,) * (new.ndim - dims))), new, old)
+
+    return jax.tree.map(leaf, new, old)
 
 
 class _Uses(NamedTuple):
@@ -310,7 +325,7 @@ def _uses(n_causes: int, max_active: int, n_candidates: int) -> _Uses:
 
 
 def _watch(params: Params) -> dict[str, Array]:
-    return {"sparseness": params.prior * len(params.components), "noise_std": params.noise_std}
+    return {"sparseness": params.prior * params.components.shape[-2], "noise_std": params.noise_std}
 
 
 def _watch_components(params: Params) -> dict[str, Array]:
@@ -404,4 +419,5 @@ def model(
         watch=_watch_components if keep_components else _watch,
         rounding=_rounding,
         stages=stages,
+        on_host=True,
     )

@@ -52,13 +52,14 @@ class Params(eqx.Module):
 
     And what is to be known of a fit: how often an unused cause was given a new start, and the estimated mean of what
     states outside K_n would add to the log evidence of a row, in nats (0 before it is estimated).
+    Axes before those are of several starts (`initialisation.py`).
     """
 
-    components: Float[Array, "causes columns"]
-    noise_std: Float[Array, ""]
-    prior: Float[Array, ""]
-    reseeded: Float[Array, ""]
-    truncation_loss: Float[Array, ""]
+    components: Float[Array, "*starts causes columns"]
+    noise_std: Float[Array, "*starts"]
+    prior: Float[Array, "*starts"]
+    reseeded: Float[Array, "*starts"]
+    truncation_loss: Float[Array, "*starts"]
 
 
 class Shared(eqx.Module):
@@ -67,17 +68,17 @@ class Shared(eqx.Module):
     `threshold`, `centre` and `width` are for the selection of rows (`selection.py`), `drawn` is for `reseed_units.py`.
     """
 
-    constant: Float[Array, ""]  # H log(1 - pi)
-    column: Float[Array, ""]  # log(2 pi sigma^2) / 2, for each observed column
-    logit: Float[Array, ""]  # of pi
-    precision: Float[Array, ""]
-    coldness: Float[Array, ""]  # 1 / temperature
-    norms: Float[Array, " causes"]
-    gram: Float[Array, "causes causes"]
-    threshold: Float[Array, ""]
-    centre: Float[Array, ""]
-    width: Float[Array, ""]
-    drawn: Int[Array, " drawn"]
+    constant: Float[Array, "*starts"]  # H log(1 - pi)
+    column: Float[Array, "*starts"]  # log(2 pi sigma^2) / 2, for each observed column
+    logit: Float[Array, "*starts"]  # of pi
+    precision: Float[Array, "*starts"]
+    coldness: Float[Array, "*starts"]  # 1 / temperature
+    norms: Float[Array, "*starts causes"]
+    gram: Float[Array, "*starts causes causes"]
+    threshold: Float[Array, "*starts"]
+    centre: Float[Array, "*starts"]
+    width: Float[Array, "*starts"]
+    drawn: Int[Array, "*starts drawn"]
 
 
 class States(NamedTuple):

@@ -6,12 +6,11 @@ left over of a badly explained row: each pass keeps the residuals of a few rando
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, Key, UInt32
+from jaxtyping import Bool, Float, Int, UInt32
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, namespace, uniform
 from latentbits.core.batch import Batch
 from latentbits.core.model import Progress
 from latentbits.models.binary_sparse_coding.tuning import DRAWN_ROWS
@@ -20,21 +19,19 @@ __all__ = ["draw_rows", "first_drawn", "renewed", "residuals"]
 
 
 def draw_rows(
-    key: Key[Array, ""], n_rows: Float[Array, ""], among: UInt32[Array, " rows"] | None = None
-) -> Int[Array, " drawn"]:
+    key: AnyKey, n_rows: Float[Array, "*starts"], among: UInt32[Array, " rows"] | None = None
+) -> Int[Array, "*starts drawn"]:
     """Draw the rows to look at in the next pass, among the first 2^31; or among these, which were drawn by weight."""
-    if among is not None:
-        return among[jax.random.randint(key, (DRAWN_ROWS,), 0, len(among))].astype(jnp.int32)
-    part = jax.random.bits(key, (DRAWN_ROWS,), jnp.uint32).astype(n_rows.dtype) / 2**32
-    most = 2.0**31 - 128  # as numbers of 32 bits; a float32, too
-    return jnp.floor(part * jnp.minimum(n_rows, most)).astype(jnp.int32)
+    n = namespace(n_rows).minimum(n_rows, 2.0**31)[..., None] if among is None else len(among)
+    place = (uniform(key, (*n_rows.shape, DRAWN_ROWS)) * n).astype("int32")
+    return place if among is None else among[place].astype("int32")
 
 
-def first_drawn(drawn: Int[Array, " drawn"], progress: Progress | None) -> Int[Array, " drawn"]:
+def first_drawn(drawn: Int[Array, "*starts drawn"], progress: Progress | None) -> Int[Array, "*starts drawn"]:
     """Return the rows of a pass: before the first update, which draws others, some that were drawn by weight."""
     if progress is None or progress.rows is None:
         return drawn
-    return jnp.where(progress.step == 0, progress.rows[:DRAWN_ROWS].astype(jnp.int32), drawn)
+    return namespace(drawn).where(progress.step == 0, progress.rows[:DRAWN_ROWS].astype("int32"), drawn)
 
 
 def residuals(
@@ -56,12 +53,15 @@ def residuals(
 
 
 def renewed(
-    components: Float[Array, "causes columns"], used: Bool[Array, " causes"], left: Float[Array, "drawn columns"]
-) -> Float[Array, "causes columns"]:
+    components: Float[Array, "*starts causes columns"],
+    used: Bool[Array, "*starts causes"],
+    left: Float[Array, "*starts drawn columns"],
+) -> Float[Array, "*starts causes columns"]:
     """Put one of the largest residuals in the place of each component that is not used."""
-    size = jnp.sum(jnp.square(left), 1)
-    number = np.arange(len(left))
-    ahead = (size > size[:, None]) | ((size == size[:, None]) & (number < number[:, None]))
-    turn = np.tri(len(used)) @ ~used - 1
-    chosen = jnp.sum(ahead, 1) == turn[:, None] % len(left)  # comparisons: a sort takes long to compile
-    return jnp.where(used[:, None], components, chosen.astype(left.dtype) @ left)
+    xp = namespace(components)
+    size, n = xp.sum(xp.square(left), -1), left.shape[-2]
+    other, number = size[..., None], np.arange(n)
+    ahead = (size[..., None, :] > other) | ((size[..., None, :] == other) & (number < number[:, None]))
+    turn = ~used @ np.triu(np.ones((used.shape[-1],) * 2)) - 1
+    chosen = xp.sum(ahead, -1)[..., None, :] == turn[..., None] % n  # comparisons: a sort takes long to compile
+    return xp.where(used[..., None], components, chosen.astype(left.dtype) @ left)

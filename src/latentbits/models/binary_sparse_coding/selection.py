@@ -12,34 +12,35 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.models.binary_sparse_coding.tuning import SCORE_BINS
 
 __all__ = ["correction", "histogram", "look_ahead", "scores", "share_within"]
 
 
-def share_within(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float[Array, ""]:
+def share_within(prior: Float[Array, "*starts"], n_causes: int, max_active: int) -> Float[Array, "*starts"]:
     """Compute A(pi): the probability that at most `max_active` of `n_causes` are active."""
-    return jnp.exp(_log_at_most(prior, n_causes, max_active))
+    return namespace(prior).exp(_log_at_most(prior, n_causes, max_active))
 
 
-def correction(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float[Array, ""]:
+def correction(prior: Float[Array, "*starts"], n_causes: int, max_active: int) -> Float[Array, "*starts"]:
     """Compute A(pi) pi / B(pi) of eq. (8), which turns the truncated mean number of active causes into pi.
 
     As k C(H, k) = H C(H - 1, k - 1), B(pi) = H pi P(at most gamma - 1 of H - 1), and the pi cancel.
     """
+    xp = namespace(prior)
     if max_active == n_causes:
-        return jnp.asarray(1 / n_causes)
+        return xp.full_like(prior, 1 / n_causes)
     fewer = _log_at_most(prior, n_causes - 1, max_active - 1)
-    return jnp.exp(_log_at_most(prior, n_causes, max_active) - fewer) / n_causes
+    return xp.exp(_log_at_most(prior, n_causes, max_active) - fewer) / n_causes
 
 
-def _log_at_most(prior: Float[Array, ""], n: int, most: int) -> Float[Array, ""]:
-    k = np.arange(min(most, n) + 1)
+def _log_at_most(prior: Float[Array, "*starts"], n: int, most: int) -> Float[Array, "*starts"]:
+    xp, prior, k = namespace(prior), prior[..., None], np.arange(min(most, n) + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    logs = ways + k * jnp.log(prior) + (n - k) * jnp.log1p(-prior)
-    top = jnp.max(logs)
-    return top + jnp.log(jnp.sum(jnp.exp(logs - top)))
+    logs = ways + k * xp.log(prior) + (n - k) * xp.log1p(-prior)
+    top = xp.max(logs, -1, keepdims=True)
+    return (top + xp.log(xp.sum(xp.exp(logs - top), -1, keepdims=True)))[..., 0]
 
 
 def scores(
@@ -66,43 +67,47 @@ def histogram(
 
 
 def look_ahead(
-    counts: Float[Array, " bins"],
-    centre: Float[Array, ""],
-    width: Float[Array, ""],
-    mean: Float[Array, ""],
-    spread: Float[Array, ""],
-    share: Float[Array, ""],
-) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    counts: Float[Array, "*starts bins"],
+    centre: Float[Array, "*starts"],
+    width: Float[Array, "*starts"],
+    mean: Float[Array, "*starts"],
+    spread: Float[Array, "*starts"],
+    share: Float[Array, "*starts"],
+) -> tuple[Float[Array, "*starts"], Float[Array, "*starts"], Float[Array, "*starts"]]:
     """Find the score above which lies this share of the rows, and centre and width of the next histogram.
 
     The threshold is -inf for all rows.  The next histogram goes by quantiles, so that an outlier does not push all
     others into one bin; where the last one missed many rows, or was none, by mean and standard deviation.
     """
-    quantiles = _quantiles(counts, centre, width, jnp.append(jnp.asarray([0.05, 0.5, 0.95]), 1 - share))
-    low, middle, high = quantiles[0], quantiles[1], quantiles[2]
-    threshold = jnp.where((share < 1) & jnp.isfinite(width), quantiles[3], -jnp.inf)
-    missed = jnp.maximum(counts[0], counts[-1]) > 0.04 * counts.sum()
-    by_moments = missed | ~jnp.isfinite(width)
-    spread = jnp.where(by_moments, spread, (high - low) / 3.29)  # as far apart as in a Gaussian
-    least = 1e-6 * (jnp.abs(mean) + 1e-30)
+    xp = namespace(counts)
+    shares = xp.stack([xp.full_like(share, 0.05), xp.full_like(share, 0.5), xp.full_like(share, 0.95), 1 - share])
+    low, middle, high, above = _quantiles(counts, centre, width, shares)
+    threshold = xp.where((share < 1) & xp.isfinite(width), above, -xp.inf)
+    missed = xp.maximum(counts[..., 0], counts[..., -1]) > 0.04 * counts.sum(-1)
+    by_moments = missed | ~xp.isfinite(width)
+    spread = xp.where(by_moments, spread, (high - low) / 3.29)  # as far apart as in a Gaussian
+    least = 1e-6 * (xp.abs(mean) + 1e-30)
     reach = 6.0  # standard deviations to both sides
-    return threshold, jnp.where(by_moments, mean, middle), 2 * reach * jnp.maximum(spread, least)
+    return threshold, xp.where(by_moments, mean, middle), 2 * reach * xp.maximum(spread, least)
 
 
 def _quantiles(
-    counts: Float[Array, " bins"], centre: Float[Array, ""], width: Float[Array, ""], shares: Float[Array, " shares"]
-) -> Float[Array, " shares"]:
+    counts: Float[Array, "*starts bins"],
+    centre: Float[Array, "*starts"],
+    width: Float[Array, "*starts"],
+    shares: Float[Array, "shares *starts"],
+) -> Float[Array, "shares *starts"]:
     """Find scores below which lie these shares of the rows, which are spread evenly over each bin."""
-    below = _sums_before(counts)
-    wanted = shares * counts.sum()
-    bin_of = jnp.sum(below <= wanted[:, None], 1) - 1  # no loop of a search: there are few shares
-    here = counts[bin_of]
-    way = jnp.where(here > 0, (wanted - below[bin_of]) / jnp.where(here > 0, here, 1), 0)
-    return centre + width * ((bin_of + jnp.minimum(way, 1)) / SCORE_BINS - 0.5)
+    xp, below = namespace(counts), _sums_before(counts)
+    wanted = shares * counts.sum(-1)
+    bin_of = xp.sum(below <= wanted[..., None], -1) - 1  # no loop of a search: there are few shares
+    here, before = (xp.take_along_axis(x[None], bin_of[..., None], -1)[..., 0] for x in (counts, below))
+    way = xp.where(here > 0, (wanted - before) / xp.where(here > 0, here, 1), 0)
+    return centre + width * ((bin_of + xp.minimum(way, 1)) / SCORE_BINS - 0.5)
 
 
-def _sums_before(counts: Float[Array, " bins"]) -> Float[Array, " bins"]:
+def _sums_before(counts: Float[Array, "*starts bins"]) -> Float[Array, "*starts bins"]:
     """Sum what lies before each bin: in its group, and in the groups before; products compile faster than sums."""
-    groups = counts.reshape(-1, 32)
-    before = [jnp.asarray(np.triu(np.ones((n, n)), 1), counts.dtype) for n in groups.shape]
-    return (groups @ before[1] + (groups.sum(1) @ before[0])[:, None]).reshape(-1)
+    groups = counts.reshape(*counts.shape[:-1], -1, 32)
+    before = [np.triu(np.ones((n, n), counts.dtype), 1) for n in groups.shape[-2:]]
+    return (groups @ before[1] + (groups.sum(-1) @ before[0])[..., None]).reshape(counts.shape)

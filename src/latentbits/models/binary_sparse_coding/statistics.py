@@ -41,19 +41,19 @@ PRECISIONS = {
 class Stats(eqx.Module):
     """Sums over rows; but for the numbers of rows, the free energy and the histogram, over those in M."""
 
-    n_rows: Float[Array, ""]
-    free_energy: Float[Array, "2"]
-    scores: Float[Array, "2"]
-    spread: Float[Array, "2"]  # of the squared scores, about the histogram's centre
-    counts: Float[Array, " bins"]
-    used: Float[Array, ""]
-    squares: Float[Array, "2"]
-    guessed: Float[Array, ""]  # E[(s W)_d^2] of the missing entries
-    missing: Float[Array, ""]  # how many they are
-    s: Float[Array, " causes"]
-    ss: Float[Array, "causes causes"]  # of pairs i, j in the order of their candidates
-    sy: Float[Array, "causes columns"]
-    residuals: Float[Array, "drawn columns"]  # of a few rows, for causes that are not used
+    n_rows: Float[Array, "*starts"]
+    free_energy: Float[Array, "*starts 2"]
+    scores: Float[Array, "*starts 2"]
+    spread: Float[Array, "*starts 2"]  # of the squared scores, about the histogram's centre
+    counts: Float[Array, "*starts bins"]
+    used: Float[Array, "*starts"]
+    squares: Float[Array, "*starts 2"]
+    guessed: Float[Array, "*starts"]  # E[(s W)_d^2] of the missing entries
+    missing: Float[Array, "*starts"]  # how many they are
+    s: Float[Array, "*starts causes"]
+    ss: Float[Array, "*starts causes causes"]  # of pairs i, j in the order of their candidates
+    sy: Float[Array, "*starts causes columns"]
+    residuals: Float[Array, "*starts drawn columns"]  # of a few rows, for causes that are not used
 
 
 def e_step(states: States, params: Params, shared: Shared, batch: Batch, precision: str = "highest") -> Stats:

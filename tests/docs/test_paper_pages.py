@@ -103,21 +103,28 @@ def test_every_paper_has_its_figures_in_words(paper_pages):
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_equations_are_where_the_page_says(paper_pages, name):
-    """Names such as `pursuit.py` and `model._sample` in the section are files and functions that there are."""
+    """Names such as `pursuit.py`, `model._sample` and `core/tree.double` in the section are files and what they hold."""
     readme = resources.files(f"latentbits.papers.{name}").joinpath("README.md").read_text("utf-8")
     text = paper_pages.section(readme, "Where the equations are")
     folder = PACKAGE.parent / re.match(r"In `(latentbits/models/\w+)/`", text)[1]
     assert folder.is_dir()
-    found = 0
-    for named in re.findall(r"`([\w.]+)`", text):
-        file, _, attributes = named.partition(".")
-        if attributes == "py":
-            assert (folder / named).is_file() or (PACKAGE / "papers" / name / named).is_file(), named
-        elif attributes and (folder / f"{file}.py").is_file():
-            thing = import_module(".".join([*folder.relative_to(PACKAGE.parent).parts, file]))
-            for attribute in attributes.split("."):
-                field = attribute in getattr(thing, "__annotations__", {})
-                assert field or hasattr(thing, attribute), named
-                thing = None if field else getattr(thing, attribute)
-            found += 1
-    assert found >= 3
+    places = (folder, PACKAGE / "papers" / name, PACKAGE, PACKAGE.parent)
+    named = re.findall(r"`([\w/]+\.[\w.]+)`", text)
+    assert len(named) >= 3
+    assert [one for one in named if not any(_is_in(place, one) for place in places)] == []
+    assert not any(_is_in(place, f"absent.{named[0]}") for place in places)
+
+
+def _is_in(place, named):
+    """Whether a name is that of a file, or of what a module, or the package for its users, holds."""
+    if named.endswith(".py"):
+        return (place / named).is_file()
+    *modules, attribute = named.replace("/", ".").split(".")
+    thing, package = latentbits if place == PACKAGE else None, place.relative_to(PACKAGE.parent).parts
+    for length in range(len(modules), 0, -1):
+        if place.joinpath(*modules[:length]).with_suffix(".py").is_file():
+            thing, modules = import_module(".".join([*package, *modules[:length]])), modules[length:]
+            break
+    for part in modules:
+        thing = getattr(thing, part, None)
+    return hasattr(thing, attribute) or attribute in getattr(thing, "__annotations__", {})

@@ -92,7 +92,7 @@ def lambda_of(xi: Floats) -> Floats:
 def bound(t: Floats, xi: Floats, w: Floats, b: Floats) -> Floats:
     """Compute (4): log P~(t_n), the integral of the bounds (5) over N(0, I), in closed form; (N,).
 
-    The paper says that there is one and leaves it out.  A_i / 2 is (t_i - 1/2)(w_i'x + b_i) up to sign and A_i^2 is
+    The paper says that there is one and leaves it out.  A_i / 2 is (t_i - 1/2)(w_i'x + b_i) and A_i^2 is
     (w_i'x + b_i)^2, so that the exponents of (5) and of the prior add up to c - x'C^-1 x / 2 + x'C^-1 mu, with the C
     and mu of (6) and (7) and with
 

@@ -166,7 +166,7 @@ def test_states_are_counted_by_the_binomial_numbers():
     for gamma in (2, 3, 4):
         counts = accuracy.counted(gamma)
         assert counts == [sum(comb(n, k) for k in range(gamma + 1)) for n in accuracy.N_CANDIDATES]
-        assert gamma - 0.4 < accuracy.exponent(accuracy.N_CANDIDATES, counts)[0] < gamma
+        assert gamma - 0.4 < accuracy.exponent(accuracy.N_CANDIDATES, counts) < gamma
 
 
 @pytest.mark.slow("times of several sizes")
@@ -299,7 +299,7 @@ def test_every_finding_is_measured():
     table = {one.key: {"recipes": dict.fromkeys(one.n_trials, recipe)} for one in henniges.Plan().settings}
     measures = {"n_globular": 9, "selectivity": 0.8, "localisation": 0.5, "sparseness": 7.0}
     patches = {"fits": {one.key: {**one._asdict(), **measures} for one in images.FULL.fits}, "full_scale": True}
-    patches["nearest"] = {"fits": {one.key: measures for one in images.FULL.nearest}}
+    patches["nearest"] = {"fits": {one.key: {**one._asdict(), **measures} for one in images.FULL.nearest}}
     setup = images.FULL._replace(side=3)
     fields = {fit.key: images.Fields(np.eye(9), *[None] * 3) for fit in setup.fits}
     measured = {**henniges._of_bars(table), **henniges._of_images(patches, fields, setup)}

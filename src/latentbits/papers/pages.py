@@ -143,7 +143,7 @@ def _judged(one: Mapping[str, Any], found: float | Measured) -> dict[str, Any]:
         "measured": value,
         "error": error,
         "n": n,
-        "reproduced": is_reproduced(one.get("paper"), value, error, one.get("possible", (None, None))),
+        "reproduced": is_reproduced(one.get("paper"), value, error, one.get("possible", (None, None)), n),
         "within": _lies(value, one["ours"]["least"], one["ours"]["most"]),
     }
 
@@ -153,23 +153,29 @@ def is_reproduced(
     value: float,
     error: float | None = None,
     possible: Sequence[float | None] = (None, None),
+    n: int | None = None,
 ) -> str | None:
     """Judge whether a number of ours is the one that the paper claims.
 
     "yes" within the paper's range, "no" if outside it by more than two standard errors.  It cannot be told where the
     paper gives no range, just outside, and where two standard errors stick out of the range at every end that it has:
     then hardly any number would have been refused.  A bound that no number can exceed (a share of at most 1) is no end
-    of the range: `possible` has the least and the most that can come out.
+    of the range: `possible` has the least and the most that can come out.  Nor can it be told of a single run (`n` = 1)
+    without an error, nor where the claim is from memory (``"unverified"``).
 
     >>> claim = {"least": 0, "most": None}
     >>> is_reproduced(claim, 1.0, 0.2), is_reproduced(claim, 1.0, 0.8), is_reproduced(claim, -1.0, 0.2)
     ('yes', 'cannot be told', 'no')
+    >>> is_reproduced(claim, 1.0, None, n=1), is_reproduced({**claim, "unverified": True}, -1.0)
+    ('cannot be told', 'cannot be told')
     >>> share = {"least": 0.9, "most": 1}
     >>> is_reproduced(share, 0.91, 0.02), is_reproduced(share, 0.91, 0.02, (0, 1))
     ('yes', 'cannot be told')
     """
     if paper is None:
         return None
+    if paper.get("unverified") or (n == 1 and error is None):
+        return CANNOT
     lowest, highest = possible
     least: float | None = paper["least"]
     most: float | None = paper["most"]

@@ -9,7 +9,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from importlib import resources
+from importlib import import_module, resources
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from latentbits.core.errors import import_extra
 from latentbits.papers import PAPERS, pages
 from latentbits.papers.pages import CANNOT, Measured
 
-__all__ = ["counts", "counts_in_words", "counts_of_all", "in_folder", "in_package", "keep", "kept_folder", "summarize"]
+__all__ = ["counts", "counts_in_words", "counts_of_all", "in_folder", "in_package", "judge_again", "keep", "kept_folder",
+           "summarize"]  # fmt: skip
 
 LARGEST_FIGURE_BYTES = 150_000  # bytes of a figure that is kept
 KEPT = ("results.json", "results.md")
@@ -57,6 +58,15 @@ def summarize(name: str, results: Mapping[str, Any]) -> dict[str, Any]:
         "relations": judged,
         "not_measured": [key for key in relations if key not in judged],
     }
+
+
+def judge_again(name: str) -> None:
+    """Write what is kept of a paper again, judged by the expected.json of now: after a change of that or of the page."""
+    results, package = in_package(name), f"latentbits.papers.{name}"
+    assert results is not None
+    results["relations"] = summarize(name, results)["relations"]
+    page = import_module(f"{package}.tables").report(results, pages.expected(package))
+    pages.write_results(kept_folder(name), results, page)
 
 
 def measured(results: Mapping[str, Any]) -> dict[str, float | Measured]:

@@ -16,6 +16,7 @@ Misprints of the paper, with what is used in their place:
   -v, not from v.  In the rule for orthogonal weights it is |w_i|^2 / 2, not |w_i| / 2: from x, the corner with w_i is
   further than the one without by |x - w_i|^2 - |x|^2 = |w_i|^2 - 2 w_i . x.  And it gives the furthest sum, not "one of
   the closest".
+- (3.11) divides by the marginal of p_i on alpha^(i-1): it is that of p_(i-1) on alpha^(i), as the iteration below says.
 - Section 3.5: ln Z_R = ln[(2 pi)^(n/2) (1 + exp(theta + |w|^2 / 2))]: the factor (2 pi)^(n/2) stands outside of the
   logarithm in the paper; and ln P(x, h) lacks -|x|^2 / 2.  Neither has a share in (3.12)-(3.15).
 - P(h = 1 | x) before (3.14)'s sums ends with a stray x, and the second of the statistics is E[h x].

@@ -13,7 +13,7 @@ import numpy as np
 from latentbits.data.toys import linear_bars
 from latentbits.papers.henniges_2010 import accuracy, bars, figures, images, tables
 from latentbits.papers.henniges_2010.bars import Setting
-from latentbits.papers.pages import Measured, averaged, share_of
+from latentbits.papers.pages import Measured, averaged, machine, share_of
 from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
 __all__ = ["Plan", "reproduce", "trials"]
@@ -250,15 +250,15 @@ def _accuracy(run: Run) -> dict[str, Any]:
 def _costs(run: Run) -> dict[str, Any]:
     run.say("states and times")
     states = {str(gamma): accuracy.counted(gamma) for gamma in (2, 3, 4)}
-    slopes = {gamma: accuracy.exponent(accuracy.N_CANDIDATES, counts)[0] for gamma, counts in states.items()}
+    slopes = {gamma: accuracy.exponent(accuracy.N_CANDIDATES, counts) for gamma, counts in states.items()}
     run.measured |= {f"states_{gamma}": Measured(slope) for gamma, slope in slopes.items()}
     found = {"candidates": accuracy.N_CANDIDATES, "states": states, "exponents": slopes}
     if not run.plan.timed:
         return found
     seconds = accuracy.timed(run.out / "runs")
-    slope, error = accuracy.exponent(accuracy.N_CAUSES, seconds)
-    run.measured["time_causes"] = Measured(slope, error, len(seconds))
-    return {**found, "causes": accuracy.N_CAUSES, "seconds": seconds, "exponent": slope, "error": error}
+    grows = accuracy.growth(accuracy.N_CAUSES, seconds)
+    run.measured["time_causes"] = Measured(grows["exponent"], grows["error"], len(seconds))
+    return {**found, "causes": accuracy.N_CAUSES, "seconds": seconds, "machine": machine(), **grows}
 
 
 # --- natural images ---
@@ -314,14 +314,14 @@ def _of_images(
         return Measured(float(value), None, 1)
 
     fits = list(found["fits"].values())
-    measured = {"images_oriented": single(fits[0]["selectivity"])}
+    theirs, ours = ([one for one in fits if one["recipe"] == name] for name in ("paper", "ours"))
+    measured = {"images_oriented": averaged([one["selectivity"] for one in theirs])}
     if not found["full_scale"]:
         return measured
-    theirs, ours = ([one for one in fits if one["recipe"] == name] for name in ("paper", "ours"))
     for name, (first, second) in {"": theirs, "_ours": ours}.items():
         measured |= {
-            f"images_globular{name}": single(first["n_globular"]),
-            f"images_constrained{name}": single(second["localisation"] - first["localisation"]),
+            f"images_globular{name}": _globular(first),
+            f"images_constrained{name}": _constrained(first, second),
         }
     measured |= {"images_sparseness_other": single(theirs[0]["sparseness"])}
     measured |= {"images_sparseness_ours": single(ours[0]["sparseness"])}
@@ -331,12 +331,25 @@ def _of_images(
     )
     if found["nearest"] is None:
         return measured
-    first, second, *_ = nearest = list(found["nearest"]["fits"].values())
-    every = [one["sparseness"] for one in nearest]
+    first, *others = found["nearest"]["fits"].values()
     return measured | {
         "images_sparseness": single(first["sparseness"]),
-        "images_least": Measured(min(every), None, len(every)),
-        "images_most": Measured(max(every), None, len(every)),
-        "images_globular_nearest": single(first["n_globular"]),
-        "images_constrained_nearest": single(second["localisation"] - first["localisation"]),
+        "images_sparseness_others": averaged([one["sparseness"] for one in others]),
+        "images_globular_nearest": _globular(first),
+        "images_constrained_nearest": _constrained(first, others[0]),
     }
+
+
+def _globular(fit: Mapping[str, Any]) -> Measured:
+    """Count globular fields; the error is that over fields, of a share."""
+    error = share_of(np.arange(fit["n_causes"]) < fit["n_globular"]).error or 0.0
+    return Measured(float(fit["n_globular"]), fit["n_causes"] * error, 1)
+
+
+def _constrained(many: Mapping[str, Any], few: Mapping[str, Any]) -> Measured:
+    """Measure how much more of their energy fields have near their centre, where there are fewer of them.
+
+    The error is that over fields at most: the variance of shares of energy, between 0 and 1, is 1/4 at most.
+    """
+    error = np.sqrt(0.25 / many["n_causes"] + 0.25 / few["n_causes"])
+    return Measured(few["localisation"] - many["localisation"], float(error), 1)

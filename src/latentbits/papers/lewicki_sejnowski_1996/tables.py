@@ -74,7 +74,7 @@ def _lines(found: Mapping[str, Any]) -> str:
             [
                 NAMES[recipe],
                 f"{sum(one['n_lines'] == 10 for one in runs)} of {len(runs)}",
-                _range([one["n_lines"] for one in runs], "d"),
+                _range([one["n_lines"] for one in runs], "g"),
                 f"{np.mean([one['n_patterns'] for one in runs]):.1f} of {len(LINE_PATTERNS)}",
                 _range([one["broad_on"] for one in runs], ".2f"),
                 f"{sum(one['has_bias'] for one in runs)} of {len(runs)}",
@@ -96,8 +96,8 @@ def _shifts(found: Mapping[str, Any]) -> str:
                 NAMES[recipe],
                 f"{sum(b <= 10.5 for b in bits)} of {len(bits)}",
                 _range(bits, ".2f"),
-                _range([one["n_covered"] for one in runs], "d"),
-                _range([one["n_dead"] for one in runs], "d"),
+                _range([one["n_covered"] for one in runs], "g"),
+                _range([one["n_dead"] for one in runs], "g"),
                 f"{np.median([one['overlap'] for one in runs]):.2f}",
                 f"{np.median([one['direction'] for one in runs]):.1%}",
                 f"{np.median([one['seconds'] for one in runs]):.1f}",
@@ -142,12 +142,12 @@ def _digits(found: Mapping[str, Any]) -> str:
 
 
 def _range(values: Sequence[float], form: str) -> str:
-    """Write the middle, with least and largest in brackets.
+    """Write the median, with least and largest in brackets.
 
-    >>> _range([3, 1, 2], "d"), _range([2.0], ".1f")
-    ('2 (1 to 3)', '2.0')
+    >>> _range([3, 1, 2, 7], "g"), _range([2.0], ".1f")
+    ('2.5 (1 to 7)', '2.0')
     """
-    middle = sorted(values)[len(values) // 2]
+    middle = np.median(values)
     if min(values) == max(values):
         return f"{middle:{form}}"
     return f"{middle:{form}} ({min(values):{form}} to {max(values):{form}})"

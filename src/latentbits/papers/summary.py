@@ -18,8 +18,8 @@ from latentbits.core.errors import import_extra
 from latentbits.papers import PAPERS, pages
 from latentbits.papers.pages import CANNOT, Measured
 
-__all__ = ["counts", "counts_in_words", "counts_of_all", "in_folder", "in_package", "judge_again", "keep", "kept_folder",
-           "summarize"]  # fmt: skip
+__all__ = ["counts", "counts_in_words", "counts_of_all", "in_folder", "in_package", "judge_again", "keep",
+           "kept_folder", "summarize"]  # fmt: skip
 
 LARGEST_FIGURE_BYTES = 150_000  # bytes of a figure that is kept
 KEPT = ("results.json", "results.md")
@@ -61,7 +61,7 @@ def summarize(name: str, results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judge_again(name: str) -> None:
-    """Write what is kept of a paper again, judged by the expected.json of now: after a change of that or of the page."""
+    """Write what is kept of a paper again, judged by the expected.json of now, after a change of that or the page."""
     results, package = in_package(name), f"latentbits.papers.{name}"
     assert results is not None
     results["relations"] = summarize(name, results)["relations"]

@@ -160,8 +160,8 @@ def _costs(found: Mapping[str, Any]) -> list[str]:
         parts.append(
             f"With H = {', '.join(map(str, found['causes']))} an E-step of {N_ROWS} rows of {N_COLUMNS} columns, with "
             f"3 of 6 candidates, takes {times} ms of CPU time of all threads, compilation left out, the fastest of "
-            f"several. Less a fixed cost of {1000 * found['fixed']:.1f} ms, which the paper does not count, it grows with "
-            f"an exponent of {found['exponent']:.2f} ± {found['error']:.2f}. {measured_on(found['machine'])}"
+            f"several. Less a fixed cost of {1000 * found['fixed']:.1f} ms, which the paper does not count, it grows "
+            f"with an exponent of {found['exponent']:.2f} ± {found['error']:.2f}. {measured_on(found['machine'])}"
         )
     return parts
 

@@ -35,6 +35,7 @@ __all__ = [
     "on_device",
     "pick",
     "put",
+    "repeat",
     "solve_triangular",
     "split",
     "uniform",
@@ -90,6 +91,15 @@ def each(function: Callable[..., T], *stacked: Any) -> T:
     leaves, structure = jax.tree.flatten(stacked)
     rows = [function(*jax.tree.unflatten(structure, row)) for row in zip(*leaves, strict=True)]
     return jax.tree.map(lambda *parts: np.stack(parts), *rows)
+
+
+def repeat(n: int, function: Callable[[T], T], begin: T) -> T:
+    """Apply a function n times, to its own value from the second time on."""
+    if on_device(begin):
+        return jax.lax.fori_loop(0, n, lambda _, at: function(at), begin)
+    for _ in range(n):
+        begin = function(begin)
+    return begin
 
 
 # ---------------------------------------------------------------- random numbers, the same on both sides

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array, namespace, on_device
+from latentbits.core.arrays import Array, namespace, on_device, repeat
 
 __all__ = ["cholesky", "inverse_factor", "log_abs_det", "pairs", "products", "solve", "unpack"]
 
@@ -60,13 +60,14 @@ def inverse_factor(
 ) -> tuple[Float[Array, "rows size size"], Float[Array, " rows"]]:
     """R^-1 of P = R R', lower triangular, and log det R^-1."""
     _, inverse = _factors(precision)
-    diagonal = jnp.diagonal(inverse, axis1=1, axis2=2)
+    xp = namespace(inverse)
+    diagonal = xp.diagonal(inverse, axis1=1, axis2=2)
     if diagonal.shape[1] > MOST_UNROLLED_ROWS:
-        return inverse, jnp.sum(jnp.log(diagonal), 1)
+        return inverse, xp.sum(xp.log(diagonal), 1)
     product = diagonal[:, 0]
     for k in range(1, diagonal.shape[1]):
         product = product * diagonal[:, k]
-    return inverse, jnp.log(product)
+    return inverse, xp.log(product)
 
 
 def _factors(
@@ -74,7 +75,7 @@ def _factors(
 ) -> tuple[Float[Array, "rows size size"], Float[Array, "rows size size"]]:
     """R of M = R R', and R^-1."""
     q = (int(np.sqrt(8 * packed.shape[1] + 1)) - 1) // 2
-    if q > MOST_UNROLLED_ROWS:
+    if q > MOST_UNROLLED_ROWS or not on_device(packed):
         return _factors_by_columns(unpack(packed, q))
     entry = {(int(j), int(k)): packed[:, i] for i, (j, k) in enumerate(zip(*pairs(q)))}
     zero = jnp.zeros_like(packed[:, 0])
@@ -100,20 +101,22 @@ def _factors_by_columns(
     matrix: Float[Array, "rows size size"],
 ) -> tuple[Float[Array, "rows size size"], Float[Array, "rows size size"]]:
     """Factorise larger matrices in a loop: a column of R and a row of R^-1 at a time, for all matrices at once."""
-    q = matrix.shape[1]
-    numbers = jnp.arange(q)
+    q, xp = matrix.shape[1], namespace(matrix)
+    numbers = np.arange(q)
 
-    def step(k: Array, so_far: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        rest, factor, inverse = so_far
-        scale = jax.lax.rsqrt(rest[:, k, k])[:, None]
-        column = jnp.where(numbers >= k, rest[:, :, k] * scale, 0)
+    def step(so_far: tuple[Any, Array, Array, Array]) -> tuple[Any, Array, Array, Array]:
+        k, rest, factor, inverse = so_far
+        scale = (1 / xp.sqrt(rest[:, k, k]))[:, None]
+        column = xp.where(numbers >= k, rest[:, :, k] * scale, 0)
         row = inverse[:, k] * scale
-        below = jnp.where(numbers > k, column, 0)
+        below = xp.where(numbers > k, column, 0)
         rest = rest - column[:, :, None] * column[:, None]
-        return rest, factor.at[:, :, k].set(column), (inverse - below[:, :, None] * row[:, None]).at[:, k].set(row)
+        factor = xp.where(numbers == k, column[:, :, None], factor)
+        others = inverse - below[:, :, None] * row[:, None]
+        return k + 1, rest, factor, xp.where((numbers == k)[:, None], row[:, None], others)
 
-    eye = jnp.broadcast_to(jnp.eye(q, dtype=matrix.dtype), matrix.shape)
-    return jax.lax.fori_loop(0, q, step, (matrix, jnp.zeros_like(matrix), eye))[1:]
+    eye = xp.broadcast_to(xp.eye(q, dtype=matrix.dtype), matrix.shape)
+    return repeat(q, step, (0, matrix, xp.zeros_like(matrix), eye))[2:]
 
 
 def log_abs_det(matrix: Float[Array, "rows size size"]) -> Float[Array, " rows"]:

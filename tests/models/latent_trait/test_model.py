@@ -11,16 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.models.steps import batch_of
+from tests.models.steps import batch_of, now
 from traits import by_row, parameters, simulate
 
 from latentbits import LatentTrait
+from latentbits.core import keys
 from latentbits.core.batch import MISSING
+from latentbits.core.model import Summary
+from latentbits.core.packed_symmetric import products
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models.latent_trait import equations
+from latentbits.models.latent_trait import bits, classes, column_kinds, equations, mixture_of_maps, reals
 from latentbits.models.latent_trait.acceleration import left_of, with_left
 from latentbits.models.latent_trait.model import METHODS, model
 
@@ -122,6 +125,64 @@ def test_acceleration_gives_the_same_optimum_in_fewer_passes(method):
     assert reached < plain.n_iter / 2
     assert fast.objective > plain.objective - 2e-3
     np.testing.assert_allclose(fast.objective, plain.objective, atol=0.02)  # plain EM still crawls where it stops
+
+
+# ---------------------------------------------------------------- without rows
+
+MIXED = column_kinds.Columns((0, 2, 5), (1, 4), (3,), (3,))
+
+
+def _summary():
+    rng = np.random.default_rng(5)
+    sample = (rng.random((90, 6)) < rng.random((90, 1))).astype(float)
+    sample[:, 3] += rng.integers(0, 2, 90)
+    seen = (rng.random(sample.shape) < 0.9).astype(np.uint8)
+    return Summary(np.array(90.0), sample.mean(0), sample.var(0), seen.sum(0) * 1.0, sample * seen, seen)
+
+
+def _sums(q, value, seed):
+    """Make sums of rows that nothing has seen: each of a mixed table, curvatures positive definite."""
+    rng, n = np.random.default_rng(seed), 90.0
+    squares = lambda *shape: products(rng.normal(size=(*shape, 40, q + 1))).sum(-2)  # noqa: E731
+    latents = np.concatenate([rng.normal(size=(80, q)), np.ones((80, 1))], 1)
+    total = n * products(latents).mean(0)
+    j, k = np.triu_indices(q + 1)
+    return column_kinds.Stats(
+        np.array(n), np.array([value, 0.25]), total[(k == q) & (j < q)], total[k < q],
+        bits.Stats(rng.normal(size=(3, q + 1)), squares(3), np.array([30.0, 0, 50]), np.full(3, n)),
+        reals.Stats(squares(2), rng.normal(size=(2, q + 1)), np.array([50.0, 60.0]), np.full(2, n)),
+        (classes.Stats(rng.normal(size=(2, q + 1)), squares(), np.array([20.0, 30.0]), np.array(n)),),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("prior", [None, 3.0])
+@pytest.mark.parametrize("maps", [1, 2])
+def test_what_sees_no_rows_says_the_same_in_numpy_and_compiled(maps, prior):
+    """The start, and steps that climb, and that are taken back."""
+    settings = {"columns": MIXED, "weight_prior": prior}
+    record = model(5, **settings) if maps == 1 else mixture_of_maps.model(2, 2, **settings)
+    q, key, summary = (5 if maps == 1 else 2), keys.of_seed(3), _summary()
+    with double():
+        begun = lambda key, summary: (p := record.init(key, summary), record.start(p))  # noqa: E731
+        sides = [begun(key, summary), jax.jit(lambda key, summary: begun(keys.typed(key), summary))(key, summary)]
+        compiled = jax.jit(lambda *given: (record.objective(*given[1:]), *record.update(*given, now())))
+        for number, value in enumerate([-300.0, -250.0, -240.0, -260.0, -230.0]):
+            each = [_sums(q, value, 10 * number + one) for one in range(maps)]
+            stats = each[0]
+            if maps > 1:
+                stacked = jax.tree.map(lambda *x: np.stack(x), *each)
+                stats = mixture_of_maps.Stats(stats.n_rows, stats.objective, np.array([40.0, 50.0]), stacked)
+            found = []
+            for (params, state), step in zip(sides, (None, compiled)):
+                shared = record.prepare(params, state, None)
+                given = state, params, shared, stats
+                if step is None:
+                    found.append((record.objective(*given[1:]), *record.update(*given, now())))
+                else:
+                    found.append(step(*given))
+            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-11), *map(to_numpy, found))
+            sides = [(params, state) for _, state, params in found]
+    assert not any(isinstance(x, jax.Array) for x in jax.tree.leaves(sides[0]))
 
 
 # ---------------------------------------------------------------- priors

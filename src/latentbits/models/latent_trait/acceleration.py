@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
+import numpy as np
 from jaxtyping import Bool, Float
 
 from latentbits.core import anderson, nodes
 from latentbits.core.adam import Number
 from latentbits.core.anderson import Anderson
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, pick
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import tuning
@@ -64,8 +64,8 @@ class State(eqx.Module):
     caution: Float[Array, ""]
 
 
-def no_move(q: int) -> Move:
-    return Move(jnp.eye(q), jnp.eye(q), jnp.zeros(q))
+def no_move(q: int, xp: Any = np) -> Move:
+    return Move(xp.eye(q), xp.eye(q), xp.zeros(q))
 
 
 def expansion(stats: Stats) -> Move:
@@ -85,17 +85,18 @@ def back(move: Move, posterior: Gaussian) -> Gaussian:
 def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) -> Float[Array, "3"]:
     """Choose `longest`, `noise` and `caution` of a state, by the number of columns that rows have observed."""
     # with many of them few nodes are used, and posteriors are narrow, so that EM hardly crawls
-    few = jnp.asarray([0.0, tuning.CAUTION_FACTOR_FEW_COLUMNS])
-    many = jnp.asarray([tuning.NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
-    net = jnp.asarray([tuning.NET_NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
-    by_grid = jnp.where(seen >= nodes.MANY_COLUMNS, many, few)
-    by_nodes = jnp.append(tuning.LONGEST_STEP_LOG_ODDS, by_grid if structure.on_grid else net)
-    return jnp.where(exact, jnp.asarray([jnp.inf, 0.0, jnp.nan]), by_nodes)
+    xp = namespace(seen, exact)
+    few = np.array([0.0, tuning.CAUTION_FACTOR_FEW_COLUMNS])
+    many = np.array([tuning.NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
+    net = np.array([tuning.NET_NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
+    by_grid = xp.where(seen >= nodes.MANY_COLUMNS, many, few)
+    by_nodes = xp.append(np.array(tuning.LONGEST_STEP_LOG_ODDS), by_grid if structure.on_grid else net)
+    return xp.where(exact, np.array([np.inf, 0.0, np.nan]), by_nodes)
 
 
 def begin(structure: Structure, params: Any, move: Move, seen: Number | None, exact: Bool[Array, ""] | bool) -> State:
     """Begin; `exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
-    flat, _ = ravel_pytree(params)
+    flat, _ = _raveled(params)
     longest, noise, caution = steps_of(structure, float(params.bias.shape[-1]) if seen is None else seen, exact)
     start = anderson.start(flat, 2, tuning.ANDERSON_STEPS)
     return State(start, move, longest, noise, caution)
@@ -108,23 +109,33 @@ def left_of(state: State) -> Float[Array, ""]:
 
 def slope_along(gradient: Array, penalty: Number, params: Any, ahead: Any) -> Float[Array, ""]:
     """Compute how much the objective would grow on the way to `ahead`, were it straight; of one map or of several."""
-    step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[..., None]], -1)
-    return jnp.sum(gradient.at[..., :-1].add(-penalty * params.weights) * step)
+    step = ahead.weights - params.weights
+    uphill = gradient[..., :-1] - penalty * params.weights
+    return (uphill * step).sum() + (gradient[..., -1] * (ahead.bias - params.bias)).sum()
 
 
 def with_left(state: State, slope: Float[Array, ""]) -> State:
     """Note in the state what the next step, of this slope, promises."""
-    return eqx.tree_at(
-        lambda s: s.anderson, state, anderson.promise(state.anderson, state.caution * jnp.abs(slope) / 2)
-    )
+    return eqx.tree_at(lambda s: s.anderson, state, anderson.promise(state.anderson, state.caution * abs(slope) / 2))
 
 
 def accelerated(
     state: State, params: Any, value: Float[Array, ""], plain: Any, bold: Any, move: Move, none: Move, slack: Any
 ) -> tuple[State, Any]:
     """Extrapolate from the plain step and the expanded, bold one, which made this move; both can be taken back."""
-    flat, restore = ravel_pytree(params)
-    images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])
+    flat, restore = _raveled(params)
+    images = namespace(flat).stack([_raveled(bold)[0], _raveled(plain)[0]])
     memory, ahead, kept = anderson.advance(state.anderson, flat, value, images, slack)
-    moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, none)
-    return State(memory, moved, state.longest, state.noise, state.caution), restore(ahead)
+    return State(memory, pick(kept, move, none), state.longest, state.noise, state.caution), restore(ahead)
+
+
+def _raveled(tree: Any) -> tuple[Array, Callable[[Array], Any]]:
+    """Lay the numbers of a tree in a row; give also the way back."""
+    leaves, structure = jax.tree.flatten(tree)
+
+    def restore(flat: Array) -> Any:
+        ends = np.cumsum([x.size for x in leaves])
+        parts = [flat[end - x.size : end].reshape(x.shape) for x, end in zip(leaves, ends)]
+        return jax.tree.unflatten(structure, parts)
+
+    return namespace(tree).concatenate([x.ravel() for x in leaves]), restore

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import pairs, products, solve, unpack
@@ -238,30 +238,30 @@ def maximise(
     longest
         Longest step of a column, in log-odds; inf takes eq. 11 as it is.
     """
-    q = w.shape[1]
+    q, xp = w.shape[1], namespace(w, stats)
     j, k = pairs(q + 1)
-    prior = jnp.append(jnp.full(q, precision), 0.0)
-    gradient = stats.gradient - prior * jnp.concatenate([w, jnp.zeros_like(b)[:, None]], 1)
+    prior = precision * (np.arange(q + 1) < q)
+    gradient = stats.gradient - prior * xp.concatenate([w, xp.zeros_like(b)[:, None]], 1)
     ridge = 1e-9 * (1 + stats.curvature[:, j == k].sum(1, keepdims=True))
-    curvature = stats.curvature + jnp.where(j == k, prior[j] + ridge, 0)
+    curvature = stats.curvature + xp.where(j == k, prior[j] + ridge, 0)
     # a bit that is always (or never) set has its optimum at infinity, one never seen has none: both are left out, the
     # first so near its optimum that all of its rows together are short of it by less than a thousandth of a nat
     free = (stats.ones > 0) & (stats.ones < stats.observed)
-    gradient = jnp.where(free[:, None], gradient, 0)
+    gradient = xp.where(free[:, None], gradient, 0)
     if tied:
         # Schur complement of the biases: one weight for all, one bias each; packed entries are ww, wb, bb
         to_bias = curvature[:, 1] / curvature[:, 2]
-        slope = jnp.sum(gradient[:, 0] - to_bias * gradient[:, 1])
-        steepness = jnp.sum(jnp.where(free, curvature[:, 0] - to_bias * curvature[:, 1], 0))
-        common = slope / jnp.maximum(steepness, 1e-300)
-        step = jnp.stack([jnp.full_like(b, common), gradient[:, 1] / curvature[:, 2] - to_bias * common], 1)
+        slope = xp.sum(gradient[:, 0] - to_bias * gradient[:, 1])
+        steepness = xp.sum(xp.where(free, curvature[:, 0] - to_bias * curvature[:, 1], 0))
+        common = slope / xp.maximum(steepness, 1e-300)
+        step = xp.stack([xp.full_like(b, common), gradient[:, 1] / curvature[:, 2] - to_bias * common], 1)
     else:
         step = solve(curvature, gradient)
-    size = jnp.sqrt(jnp.sum(step**2, 1, keepdims=True))
-    step = step * jnp.minimum(1, longest / jnp.maximum(size, 1e-300))
-    limit = jnp.log(2000 * stats.observed + 1) * jnp.sign(2 * stats.ones - stats.observed)
-    fixed_w = jnp.where(free[:, None], w + step[:, :q], w + step[:, :q] if tied else 0)
-    return fixed_w, jnp.where(free, b + step[:, q], limit)
+    size = xp.sqrt(xp.sum(step**2, 1, keepdims=True))
+    step = step * xp.minimum(1, longest / xp.maximum(size, 1e-300))
+    limit = xp.log(2000 * stats.observed + 1) * xp.sign(2 * stats.ones - stats.observed)
+    fixed_w = xp.where(free[:, None], w + step[:, :q], w + step[:, :q] if tied else 0)
+    return fixed_w, xp.where(free, b + step[:, q], limit)
 
 
 def _affine(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.packed_symmetric import pairs, unpack
 
@@ -120,19 +120,19 @@ def maximise(
     w: Float[Array, "classes latents"], b: Float[Array, " classes"], stats: Stats, precision: Float[Array, ""] | float
 ) -> tuple[Float[Array, "classes latents"], Float[Array, " classes"]]:
     """Step by A^-1 gradient (sum <x^ x^'>)^-1: uphill whatever the probabilities are, as A bounds their curvature."""
-    n, q = w.shape
-    squares = unpack(stats.squares, q + 1) + 1e-9 * (1 + stats.observed) * jnp.eye(q + 1)
-    prior = jnp.append(jnp.full(q, precision), 0.0)
-    gradient = stats.gradient - prior * jnp.concatenate([w, jnp.zeros_like(b)[:, None]], 1)
+    (n, q), xp = w.shape, namespace(w, stats)
+    squares = unpack(stats.squares, q + 1) + 1e-9 * (1 + stats.observed) * np.eye(q + 1)
+    prior = precision * (np.arange(q + 1) < q)
+    gradient = stats.gradient - prior * xp.concatenate([w, xp.zeros_like(b)[:, None]], 1)
     if isinstance(precision, float) and precision == 0:  # no prior: not a number of the program
-        step = 2 * (gradient + gradient.sum(0)) @ jnp.linalg.inv(squares)  # A^-1 = 2 (I + 11')
+        step = 2 * (gradient + gradient.sum(0)) @ xp.linalg.inv(squares)  # A^-1 = 2 (I + 11')
     else:
-        whole = jnp.kron(jnp.asarray(curvature(n)), squares) + jnp.diag(jnp.tile(prior, n))
-        step = jnp.linalg.solve(whole, gradient.reshape(-1)).reshape(n, q + 1)
+        whole = xp.kron(curvature(n), squares) + xp.diag(xp.tile(prior, n))
+        step = xp.linalg.solve(whole, gradient.reshape(-1)).reshape(n, q + 1)
     # a class never seen, or the reference never seen, runs to infinity: it stops at half a row
-    unseen = jnp.any(stats.counts == 0) | (stats.counts.sum() == stats.observed)
-    limit = jnp.where(unseen, 2 * jnp.log(2 * stats.observed + 1), jnp.inf)
-    return w + step[:, :q], jnp.clip(b + step[:, q], -limit, limit)
+    unseen = xp.any(stats.counts == 0) | (stats.counts.sum() == stats.observed)
+    limit = xp.where(unseen, 2 * xp.log(2 * stats.observed + 1), xp.inf)
+    return w + step[:, :q], xp.clip(b + step[:, q], -limit, limit)
 
 
 def _softmax(eta: Float[Array, "*rows classes"]) -> tuple[Float[Array, "*rows classes"], Float[Array, "*rows"]]:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Key
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed_symmetric import pairs
@@ -261,13 +261,15 @@ def maximise(
         w, b = classes.maximise(w, b, part, precision)
         weights.append(w)
         biases.append(b)
-    return Params(jnp.concatenate(weights), jnp.concatenate(biases), log_variance, params.centre, params.scale)
+    xp = namespace(weights)
+    return Params(xp.concatenate(weights), xp.concatenate(biases), log_variance, params.centre, params.scale)
 
 
 def allowed_noise(columns: Columns, log_variance: Float[Array, " reals"]) -> Float[Array, " reals"]:
     """Hold extrapolated variances as the M-step allows them; where columns share one, it is one to the bit."""
-    allowed = jnp.maximum(log_variance, np.log(tuning.LEAST_VARIANCE_SHARE))
-    return jnp.full_like(allowed, allowed.mean()) if columns.shared_noise else allowed
+    xp = namespace(log_variance)
+    allowed = xp.maximum(log_variance, np.log(tuning.LEAST_VARIANCE_SHARE))
+    return xp.full_like(allowed, allowed.mean()) if columns.shared_noise else allowed
 
 
 def transformed(params: Params, matrix: Float[Array, "latents latents"], shift: Float[Array, " latents"]) -> Params:

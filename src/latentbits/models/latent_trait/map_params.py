@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, each, on_device
 from latentbits.core.batch import Batch
 from latentbits.models.latent_trait import column_kinds
 from latentbits.models.latent_trait.column_kinds import Columns, Rows
@@ -50,11 +50,11 @@ def each_map(function: Callable[..., Any], params: Params, *more: Any) -> Any:
     One after the other, so that what is compiled is one map, and sums over rows are those of one map, to the bit.
     """
 
-    def one(given: tuple[Any, ...]) -> Any:
-        weights, bias, log_variance, *rest = given
+    def one(weights: Array, bias: Array, log_variance: Array, *rest: Any) -> Any:
         return function(column_kinds.Params(weights, bias, log_variance, params.centre, params.scale), *rest)
 
-    return jax.lax.map(one, (params.weights, params.bias, params.log_variance, *more))
+    given = params.weights, params.bias, params.log_variance, *more
+    return jax.lax.map(lambda own: one(*own), given) if on_device(given) else each(one, *given)
 
 
 def rows_of(columns: Columns, params: Params, batch: Batch) -> Rows:

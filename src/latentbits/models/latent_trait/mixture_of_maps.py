@@ -20,13 +20,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
 from latentbits.core import nodes
 from latentbits.core.adam import Number
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, each, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import sum_over_rows
 from latentbits.core.gaussians import Gaussian
@@ -81,23 +80,20 @@ class Stats(eqx.Module):
     of_maps: column_kinds.Stats  # each of its arrays with a map in front
 
 
-def _no_moves(structure: Structure, n_maps: int) -> Move:
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (n_maps, *x.shape)), no_move(structure.q))
+def _no_moves(structure: Structure, params: Params) -> Move:
+    xp = namespace(params)
+    return jax.tree.map(lambda x: xp.broadcast_to(x, (len(params.bias), *x.shape)), no_move(structure.q, xp))
 
 
 # ---------------------------------------------------------------- learning
 
 
-def _start(
-    structure: Structure, n_maps: Count, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params
-) -> State:
-    return begin(structure, params, _no_moves(structure, n_maps.n), seen, exact)
+def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params) -> State:
+    return begin(structure, params, _no_moves(structure, params), seen, exact)
 
 
-def _prepare(
-    structure: Structure, n_maps: Count, params: Params, state: State | None, progress: Progress | None
-) -> Move:
-    return _no_moves(structure, n_maps.n) if state is None else state.move
+def _prepare(structure: Structure, params: Params, state: State | None, progress: Progress | None) -> Move:
+    return _no_moves(structure, params) if state is None else state.move
 
 
 def _start_variational(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
@@ -171,20 +167,20 @@ def _update(
     stats: Stats,
     progress: Progress,
 ) -> tuple[State, Params]:
-    columns = structure.columns
+    columns, xp = structure.columns, namespace(params)
     penalty = 0.0 if precision is None else precision
     maximise = lambda one, part: column_kinds.maximise(columns, one, part, penalty, False, state.longest)  # noqa: E731
-    share = jnp.maximum(stats.members / stats.members.sum(), tuning.LEAST_SHARE_OF_ROWS)
-    plain = _joined(jnp.log(share / share.sum()), each_map(maximise, params, stats.of_maps), params)
+    share = xp.maximum(stats.members / stats.members.sum(), tuning.LEAST_SHARE_OF_ROWS)
+    plain = _joined(xp.log(share / share.sum()), each_map(maximise, params, stats.of_maps), params)
     if not structure.accelerate:
         return state, plain
-    none = _no_moves(structure, len(params.log_share))
-    moves = none if precision is not None else jax.vmap(expansion)(_never_empty(stats.of_maps))
+    none = _no_moves(structure, params)
+    moves = none if precision is not None else each(expansion, _never_empty(stats.of_maps))
     value = objective(precision, params, shared, stats)
     state, ahead = _accelerated(columns, state, params, value, plain, moves, none, stats.n_rows)
     if columns != ALL_BITS:
         return state, ahead
-    by_shares = (stats.members - stats.n_rows * jnp.exp(params.log_share)) @ (ahead.log_share - params.log_share)
+    by_shares = (stats.members - stats.n_rows * xp.exp(params.log_share)) @ (ahead.log_share - params.log_share)
     return with_left(state, slope_along(stats.of_maps.bits.gradient, penalty, params, ahead) + by_shares), ahead
 
 
@@ -194,7 +190,8 @@ def _joined(log_share: Float[Array, " maps"], of_maps: column_kinds.Params, para
 
 def _never_empty(of_maps: column_kinds.Stats) -> column_kinds.Stats:
     """Keep means over the rows of a map numbers, also of a map that no row is on."""
-    return eqx.tree_at(lambda s: s.n_rows, of_maps, jnp.maximum(of_maps.n_rows, tuning.LEAST_SHARE_OF_ROWS))
+    n_rows = namespace(of_maps).maximum(of_maps.n_rows, tuning.LEAST_SHARE_OF_ROWS)
+    return eqx.tree_at(lambda s: s.n_rows, of_maps, n_rows)
 
 
 def _accelerated(
@@ -211,10 +208,15 @@ def _accelerated(
     of_maps = each_map(lambda one, move: column_kinds.transformed(one, move.inverse, move.shift), plain, moves)
     bold = _joined(plain.log_share, of_maps, params)
     state, ahead = accelerated(state, params, value, plain, bold, moves, none, state.noise * n_rows)
-    allowed = jax.vmap(lambda noise: column_kinds.allowed_noise(columns, noise))(ahead.log_variance)
-    log_share = jnp.maximum(jax.nn.log_softmax(ahead.log_share), np.log(tuning.LEAST_SHARE_OF_ROWS))
-    shares_and_noise = jax.nn.log_softmax(log_share), allowed
-    return state, eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, shares_and_noise)
+    allowed = each(lambda noise: column_kinds.allowed_noise(columns, noise), ahead.log_variance)
+    least = np.log(tuning.LEAST_SHARE_OF_ROWS)
+    log_share = _log_softmax(namespace(ahead).maximum(_log_softmax(ahead.log_share), least))
+    return state, eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, (log_share, allowed))
+
+
+def _log_softmax(x: Float[Array, " maps"]) -> Float[Array, " maps"]:
+    xp, away = namespace(x), x - x.max()
+    return away - xp.log(xp.exp(away).sum())
 
 
 # ---------------------------------------------------------------- the record
@@ -255,13 +257,13 @@ def model(
     precision = None if weight_prior is None else 1 / weight_prior**2
     count, maps = count_for(structure, n_nodes, seen), Count(n_maps)
     few = None if seen is None else float(seen)
-    start, start_exact = (with_settings(_start, structure, maps, few, exact) for exact in (False, True))
+    start, start_exact = (with_settings(_start, structure, few, exact) for exact in (False, True))
     patience = tuning.PATIENCE_PASSES if accelerate else 1
     stages = _stages(structure, maps, method, count, Count(n_rounds), patience, start_exact)
     return Model(
         name="mixture of latent trait maps",
         init=with_settings(init_params, structure, maps),
-        prepare=with_settings(_prepare, structure, maps),
+        prepare=with_settings(_prepare, structure),
         e_step=with_settings(_e_step_quadrature, structure, count),
         update=with_settings(_update, structure, precision),
         objective=with_settings(objective, precision),
@@ -276,6 +278,7 @@ def model(
         start_rows=with_settings(_start_quadrature, structure),
         stages=stages,
         heats=len(stages) - 1,
+        on_host=True,
     )
 
 

@@ -16,12 +16,11 @@ from functools import cache
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Bool, Float, Key
+from jaxtyping import Bool, Float
 
 from latentbits.core import nodes
 from latentbits.core.adam import Number
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, Measure, Model, Progress, Stage, Summary, Transform
@@ -59,16 +58,16 @@ BY_FEW = "quadrature EM by few points"
 # ---------------------------------------------------------------- learning
 
 
-def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params:
+def _init(structure: Structure, key: AnyKey, summary: Summary) -> Params:
     return initialisation.init_params(structure.q, structure.columns, structure.tied, key, summary)
 
 
 def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params) -> State:
-    return begin(structure, params, no_move(structure.q), seen, exact)
+    return begin(structure, params, no_move(structure.q, namespace(params)), seen, exact)
 
 
 def _prepare(structure: Structure, params: Params, state: State | None, progress: Progress | None) -> Move:
-    return no_move(structure.q) if state is None else state.move
+    return no_move(structure.q, namespace(params)) if state is None else state.move
 
 
 def _prepare_sampling(
@@ -113,7 +112,7 @@ def _e_step_quadrature(
 def objective(precision: Number | None, params: Any, shared: Any, stats: Any) -> Float[Array, ""]:
     """Compute log-likelihood or bound, less the penalty of a prior of this precision (None for none)."""
     total = stats.objective.sum()
-    return total if precision is None else total - 0.5 * precision * jnp.sum(params.weights**2)
+    return total if precision is None else total - 0.5 * precision * (params.weights**2).sum()
 
 
 def _update(
@@ -246,6 +245,7 @@ def model(
         stages=stages,
         # few points are enough to choose among starts; with n_nodes given there is no stage that has fewer
         heats=len(stages) - 1 if by_few else 0,
+        on_host=method != "monte_carlo",  # whose M-step passes over all samples several times
     )
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.packed_symmetric import pairs, products, unpack
 from latentbits.models.latent_trait import tuning
@@ -96,23 +96,23 @@ def maximise(
     stats: Stats, precision: Float[Array, ""] | float, log_variance: Float[Array, " columns"], shared: bool = False
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"], Float[Array, " columns"]]:
     """Regress every column on the latents, and take its residual variance, or that of all; in closed form."""
-    extended = stats.cross.shape[1]
+    extended, xp = stats.cross.shape[1], namespace(stats)
     squares = unpack(stats.squares, extended)
     # the prior is on w; the likelihood's curvature has 1 / variance, hence its product with the variance here
-    prior = precision * jnp.exp(log_variance)[:, None, None] * jnp.diag(jnp.append(jnp.ones(extended - 1), 0.0))
+    prior = precision * xp.exp(log_variance)[:, None, None] * np.diag(np.append(np.ones(extended - 1), 0.0))
     right = stats.cross[..., None]
-    solved = jnp.linalg.solve(squares + prior + 1e-9 * jnp.eye(extended), right)
-    explained = jnp.einsum("di,dij,dj->d", solved[..., 0], squares, solved[..., 0])
-    residual = stats.total - 2 * jnp.sum(right * solved, (1, 2)) + explained
+    solved = xp.linalg.solve(squares + prior + 1e-9 * np.eye(extended), right)
+    explained = xp.einsum("di,dij,dj->d", solved[..., 0], squares, solved[..., 0])
+    residual = stats.total - 2 * xp.sum(right * solved, (1, 2)) + explained
     unseen = stats.observed == 0
-    solved = jnp.where(unseen[:, None], 0, solved[..., 0])
+    solved = xp.where(unseen[:, None], 0, solved[..., 0])
     if shared:
-        variance = jnp.maximum(residual.sum() / _some(stats.observed.sum()), tuning.LEAST_VARIANCE_SHARE)
-        return solved[:, :-1], solved[:, -1], jnp.full_like(log_variance, jnp.log(variance))
-    variance = jnp.maximum(residual / _some(stats.observed), tuning.LEAST_VARIANCE_SHARE)
-    return solved[:, :-1], solved[:, -1], jnp.where(unseen, 0.0, jnp.log(variance))
+        variance = xp.maximum(residual.sum() / _some(stats.observed.sum()), tuning.LEAST_VARIANCE_SHARE)
+        return solved[:, :-1], solved[:, -1], xp.full_like(log_variance, xp.log(variance))
+    variance = xp.maximum(residual / _some(stats.observed), tuning.LEAST_VARIANCE_SHARE)
+    return solved[:, :-1], solved[:, -1], xp.where(unseen, 0.0, xp.log(variance))
 
 
 def _some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Make numbers of rows fit to divide by: by weights they may be less than one."""
-    return jnp.where(rows > 0, rows, 1)
+    return namespace(rows).where(rows > 0, rows, 1)

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import has_fit_parameter
 
@@ -143,6 +142,8 @@ def compare(
     X = X if hasattr(X, "columns") else values  # frames keep their names
     if n_folds is not None and not 2 <= n_folds <= len(counting):
         raise ValueError(f"n_folds must be between 2 and the number of rows, {len(counting)}; got {n_folds}")
+    from sklearn.model_selection import KFold, ShuffleSplit  # with all metrics and neighbours behind it
+
     if n_folds is None:
         splitter = ShuffleSplit(1, test_size=test_size, random_state=random_state)
     else:

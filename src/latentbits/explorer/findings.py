@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from latentbits.choosing.real_tables import median
 from latentbits.estimators.families import family
@@ -328,6 +327,8 @@ def neighbours_alike(means: np.ndarray, *labellings: np.ndarray) -> np.ndarray:
     where = where.reshape(-1)  # NumPy 2.0 gives it two axes
     shared, beside = sizes[where] > 1, where
     if len(places) > 1:
+        from sklearn.neighbors import NearestNeighbors
+
         near = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(return_distance=False, n_neighbors=1)[:, 0]
         beside = np.where(shared, where, near[where])
     shares = []

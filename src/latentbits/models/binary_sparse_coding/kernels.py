@@ -1,6 +1,7 @@
 """Kernels for NVIDIA's GPUs: the selection of candidates and the sum over states, each in one reading of its rows.
 
-The programs that XLA makes of the same read and write arrays of rows x causes or rows x states a dozen times.
+The programs that XLA makes of the same read and write arrays of rows x causes or rows x states a dozen times.  Pallas
+is imported by the functions that use it: it takes longer to import than this package.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas
-from jax.experimental.pallas import triton
 from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array
@@ -39,6 +38,9 @@ def select(
     interpret: bool = False,
 ) -> Selection:
     """Select like `candidates.select`: a row is held in registers until its k best are found, one after the other."""
+    from jax.experimental import pallas
+    from jax.experimental.pallas import triton
+
     n_rows, n = match.shape
     width, n_places, least = _power_of_two(n), _power_of_two(k), jnp.iinfo(jnp.int32).min
 
@@ -78,6 +80,9 @@ def sum_states(
     Tile by tile of the states, with what was summed so far scaled down when a higher energy is found.  The empty state
     has energy 0, so that energies of 0 can fill a tile, and 0 is where the highest starts from.
     """
+    from jax.experimental import pallas
+    from jax.experimental.pallas import triton
+
     n_rows, n = x.shape
     width = max(_power_of_two(n + 1), 16)
     table = np.zeros((-(-len(features) // STATES_PER_TILE) * STATES_PER_TILE, width))

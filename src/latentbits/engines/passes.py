@@ -360,7 +360,7 @@ def _rows_of_chunk(
 
 
 def _by_numpy(
-    function: Callable[..., Any], given: Pass, rows: tuple[Any, ...], chunk: Chunk, layout: Layout, *states: PyTree
+    function: Callable[..., Any], given: Pass, rows: tuple[Any, Any, Any], chunk: Chunk, layout: Layout, *states: PyTree
 ) -> Any:
     """Apply a function to a batch of NumPy's arrays; it makes no random numbers of its rows."""
     with one_thread, np.errstate(all="ignore"):

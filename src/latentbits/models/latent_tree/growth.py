@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
@@ -104,7 +103,8 @@ def grown(
         emission = np.broadcast_to([0.0, 1.0], shape[:3])
     edges = np.where(roots, 0.0, information[up, columns])
     same = [np.broadcast_to(x, (n_trees, *x.shape)) for x in (tree.parent, edges, tree.steps, tree.leaves)]
-    first = Params(np.full(n_trees, 1 / n_trees), *same, transition, np.array(emission))
+    found: list[Any] = [np.full(n_trees, 1 / n_trees), *same, transition, np.array(emission)]
+    first = Params(*found)
     if not closed or (np.asarray(state.observed) < np.asarray(state.n_rows)).any():
         return first
     return _best(settings, first, state)
@@ -112,15 +112,16 @@ def grown(
 
 def _best(settings: Settings, params: Params, counts: PairCounts) -> Learned:
     """Return the best tree of this shape whose states are the bits, from counts of complete rows."""
-    parent, columns, n = params.parent[0], np.arange(params.parent.shape[1]), np.asarray(counts.n_rows)
+    parent, columns = params.parent[0], np.arange(params.parent.shape[1])
+    n: Any = np.asarray(counts.n_rows)
     up = np.where(parent == len(columns), columns, parent)
-    moved = cells(counts)[:, :, up, columns].transpose(2, 0, 1)[None]  # of a root with itself
+    moved: Any = cells(counts)[:, :, up, columns].transpose(2, 0, 1)[None]  # of a root with itself
     own = moved.sum(2, keepdims=True) * np.eye(2)
-    stats = Stats(n, np.zeros(2), n[None], Counts(moved, own[..., 1], own[..., 0]))
+    log_p: Any = np.zeros(2)
+    stats = Stats(n, log_p, n[None], Counts(moved, own[..., 1], own[..., 0]))
     params = update(settings, None, params, None, stats, None)[1]
-    log_p = np.array([(moved * log(params.transition)).sum(), 0.0])
-    value = objective(settings, params, None, eqx.tree_at(lambda s: s.log_likelihood, stats, log_p))
-    return Learned(params, float(value))
+    log_p[0] = (moved * log(params.transition)).sum()
+    return Learned(params, float(objective(settings, params, None, stats)))
 
 
 COUNTING = OnePass(

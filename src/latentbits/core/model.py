@@ -378,6 +378,8 @@ class Model(NamedTuple):
         ``row_floats(n_columns) -> int``
             Numbers that the E-step holds per row at its widest; sets the chunk size.  Of sparse rows it is asked with
             the ones of a row for its columns.
+        ``mean(params, shared, batch) -> (rows, latents)``
+            The mean of `infer` alone, where its mode, say, takes as long to compile.
         ``rounding(params, shared, batch) -> nats``
             By how much the precision of the rows may have put each log-likelihood wrong.  Only where terms cancel:
             without it, it is taken to be a small part of the log-likelihood itself.
@@ -418,6 +420,7 @@ class Model(NamedTuple):
     left: Left | None = None
     heats: int = 0
     watch: Callable[[Params], dict[str, Array]] = _nothing
+    mean: Callable[[Params, Shared, Batch], Float[Array, "rows latents"]] | None = None
     rounding: Callable[[Params, Shared, Batch], Float[Array, " rows"]] | None = None
     needs_summary: bool = True
     sparse: bool = False

@@ -45,7 +45,7 @@ class Answers(Settings):
         -------
         ndarray of shape (n_rows, n_latents)
         """
-        return self._map_rows(means_of(self._fitted().infer), X, sparse=True)
+        return self._map_rows(means_of(self._fitted()), X, sparse=True)
 
     def posterior(self, X: Any) -> Any:
         """Compute the posterior of the latents of each row; it has `mean`, `mode`, and more in some families.
@@ -185,9 +185,9 @@ def joined(parts: Iterator[PyTree]) -> Any:
 # Functions of each row are trees, so that the numbers that a model's function holds stay arguments of programs.
 
 
-def means_of(infer: Callable[..., Any]) -> Partial:
+def means_of(model: Model) -> Partial:
     """Make the function that gives posterior means."""
-    return Partial(_mean, callable_tree(infer))
+    return callable_tree(model.mean) or Partial(_mean, callable_tree(model.infer))
 
 
 def _mean(infer: Partial, params: PyTree, shared: PyTree, batch: Any) -> Any:

@@ -387,7 +387,7 @@ class NoisyOrNetwork(WithFitReport):
                 f"with set_output, take the columns h{layer}_... of transform(X) in place of layer={layer}"
             )
         chosen = slice(None) if layer is None else self._columns(layer)
-        return self._map_rows(means_of(model.infer), X)[:, chosen]
+        return self._map_rows(means_of(model), X)[:, chosen]
 
     def _columns(self, layer: int) -> slice:
         if not isinstance(layer, Integral) or not 1 <= layer <= len(self.weights_):

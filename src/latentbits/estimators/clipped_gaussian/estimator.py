@@ -12,7 +12,6 @@ import equinox as eqx
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latentbits.core import tree
 from latentbits.core.errors import ModelFileError
 from latentbits.core.limits import check_memory
 from latentbits.core.model import Measure, Model, Stop
@@ -271,7 +270,7 @@ class ClippedGaussian(Answers):
             raise ValueError("n_components='parallel' needs rows: pass a number or 'positive'")
         if size == "positive":
             size = len(means)  # those that are not positive have no weight
-        learned = tree.to_numpy(learning.from_correlations(m._recipe(), found, int(size), 1e-16))
+        learned = learning.from_correlations(m._recipe(), found, int(size), 1e-16)
         m.n_features_in_ = len(means)
         m._adopt(FitResult(learned, None, -np.inf, (), 0, Stop.CONVERGED, 0.0))
         if bounds := misfit.of_bounds(learned, None, climbed=False):

@@ -54,7 +54,7 @@ def select(
     # the best of the best groups
     size = max(math.isqrt(n // k), 1)
     n_groups = -(-n // size)
-    if n_groups > k:
+    if size > 1 and n_groups > k:
         room = [(0, 0), (0, 0)]
         room[axis] = (0, n_groups * size - n)
         padded = jnp.pad(rank, room, constant_values=jnp.iinfo(rank.dtype).min)

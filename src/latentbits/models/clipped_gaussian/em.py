@@ -297,6 +297,7 @@ def beyond(
         update=_with(update, fine, precision),
         start=start,
         left=anderson.left if accelerate else None,
+        on_host=False,
         stages=(*model.stages, *stages(n_components, bias, accelerate)),
     )
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.nodes import log_det
 from latentbits.core.packed_symmetric import pairs, products
@@ -49,8 +49,9 @@ def factors_of(
     weights: Float[Array, "columns latents"], phi: Float[Array, " columns"], psi: Float[Array, " columns"]
 ) -> Factors:
     """Make the factors of a model."""
-    alone = jnp.sum(weights**2, 1) == 0
-    return Factors(weights, phi, jnp.where(alone & (psi == 0), 1.0, psi), products(weights))
+    xp = namespace(weights)
+    alone = xp.sum(weights**2, 1) == 0
+    return Factors(weights, phi, xp.where(alone & (psi == 0), 1.0, psi), products(weights))
 
 
 class Approximation(NamedTuple):

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Key
+from jaxtyping import Float
 
-from latentbits.core import tree
-from latentbits.core.arrays import Array
+from latentbits.core import keys
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft, no_limit
 from latentbits.core.model import Measure, OnePass, Progress, Stage, Transform
@@ -88,10 +86,9 @@ def from_correlations(
     # from weights to the model
     constant = np.diag(found.latent) == 0
     weights, phi, psi = _model_of(weights, found.means, constant, recipe, least_mean, least)
-    with tree.double():
-        pairs = found.binary, correlation, found.error, found.undetermined, found.corrected
-        values = whole.values, np.linalg.eigvalsh(found.binary)[::-1], negative_share(plain.values)
-        return Params(*map(jnp.asarray, (weights, phi, psi, found.means, *pairs, *values)))
+    pairs = found.binary, correlation, found.error, found.undetermined, found.corrected
+    values = whole.values, np.linalg.eigvalsh(found.binary)[::-1], negative_share(plain.values)
+    return Params(*map(np.asarray, (weights, phi, psi, found.means, *pairs, *values)))
 
 
 def _model_of(
@@ -142,7 +139,7 @@ def whole_stages(
         How often each row counts; None for once.
     """
 
-    def diagonalise(key: Key[Array, ""], params: Params, state: Stats, left: TimeLeft) -> Params:
+    def diagonalise(key: AnyKey, params: Params, state: Stats, left: TimeLeft) -> Params:
         moments = _moments(state)
         found = tetrachoric.correlations(moments, recipe.bias, recipe.correction, left)
         _check_diagonalising(len(found.means), left)
@@ -150,7 +147,7 @@ def whole_stages(
         if size == "positive":
             size = spectrum(found.latent).n_positive
         elif size == "parallel":
-            rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+            rng = np.random.default_rng(keys.raw(key))
             values = np.linalg.eigvalsh(found.latent)[::-1]
             size = n_above_chance(
                 values, moments, _seen(moments, rows, weights, rng), rng, recipe.bias, recipe.correction
@@ -180,6 +177,7 @@ def whole_stages(
         start=_no_state,
         update=_keep_counts,
         row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
+        rows_on_host="always",
     )
     return counting, Transform("diagonalising", diagonalise, timed=True)
 
@@ -244,9 +242,9 @@ def _keep_counts(state: None, params: Params, shared: None, stats: Stats, progre
 def objective(params: Params, shared: Factors | None, stats: Stats) -> Float[Array, ""]:
     """Return minus the squared error of W W' about C^xx, the diagonal left out; there is no likelihood."""
     if not params.correlation.size:  # nothing is known yet, or pairs are not kept
-        return jnp.zeros(())
+        return namespace(params).zeros(())
     left = params.correlation - params.weights @ params.weights.T
-    return -jnp.sum(left**2) / 2 + jnp.sum(jnp.diagonal(left) ** 2) / 2
+    return (left.diagonal() ** 2).sum() / 2 - (left**2).sum() / 2
 
 
 def wide_stages(
@@ -267,7 +265,7 @@ def wide_stages(
     """
     weighing = weights
 
-    def learn(key: Key[Array, ""], params: Params, state: None, left: TimeLeft) -> Params:
+    def learn(key: AnyKey, params: Params, state: None, left: TimeLeft) -> Params:
         d = params.phi.shape[0]
         found = many_columns.correlate(many_columns.pack(rows(), d, weighing), recipe.bias, recipe.correction, left)
         if found.n_undetermined:
@@ -286,7 +284,7 @@ def wide_stages(
         weights, phi, psi = _model_of(weights, found.means, constant, recipe, half_a_row, least)
         no_pairs = (*np.zeros((3, 0, 0)), *np.zeros((2, 0, 0), bool))
         values = latent.values, binary.values, np.nan
-        return Params(*map(jnp.asarray, (weights, phi, psi, found.means, *no_pairs, *values)))
+        return Params(*map(np.asarray, (weights, phi, psi, found.means, *no_pairs, *values)))
 
     return (Transform("counting and inverting pairs", learn, timed=True),)
 

@@ -19,10 +19,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import jax.numpy as jnp
-from jaxtyping import Key
-
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, namespace
 from latentbits.core.model import Model, Progress, Summary
 from latentbits.models.clipped_gaussian import em
 from latentbits.models.clipped_gaussian import expectation as ep
@@ -42,12 +39,12 @@ CHOICES = {
 }
 
 
-def _init(key: Key[Array, ""], summary: Summary) -> Params:
+def _init(key: AnyKey, summary: Summary) -> Params:
     """Start from nothing: the pairs are not counted yet."""
-    d = summary.mean.shape[0]
-    each, pair = jnp.zeros(d), jnp.zeros((0, 0))
+    xp, d = namespace(summary), len(summary.mean)
+    each, pair = xp.zeros(d), xp.zeros((0, 0))
     return Params(
-        jnp.zeros((d, 1)), each, each + 1, each, pair, pair, pair, pair > 0, pair > 0, each, each, jnp.zeros(())
+        xp.zeros((d, 1)), each, each + 1, each, pair, pair, pair, pair > 0, pair > 0, each, each, xp.zeros(())
     )
 
 
@@ -101,12 +98,14 @@ def model(
         objective=objective,
         log_likelihood=use.log_likelihood,
         infer=use.infer,
+        mean=use.mean,
         decode=use.decode,
         complete=use.complete,
         sample=use.sample,
         row_floats=row_floats,
         stages=whole_stages(Recipe(n_components, noise, bias, correction, repair, extraction)),
         needs_summary=False,
+        on_host=True,
     )
     if learner == "moments":
         if weight_prior is not None:

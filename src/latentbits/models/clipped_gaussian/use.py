@@ -62,6 +62,7 @@ class Use(NamedTuple):
 
     log_likelihood: Callable[..., LogLikelihood]
     infer: Callable[..., Posterior]
+    mean: Callable[..., Array] | None
     decode: Callable[..., Array]
     complete: Callable[..., Array]
     sample: Callable[..., Array]
@@ -72,10 +73,10 @@ def use_of(noise: str, likelihood: str) -> Use:
     """Return the functions for a kind of noise and a way to integrate over it."""
     if noise == "none":
         value = _log_likelihood_of_cells if likelihood == "importance" else _log_likelihood_of_cells_by_ep
-        return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample)
+        return Use(value, _infer_in_cells, None, _decode_cells, _complete_in_cells, _sample)
     if likelihood == "ep":
-        return Use(_log_likelihood_by_ep, _infer_by_ep, _ones, _complete_by_ep, _sample)
-    return Use(_log_likelihood, _infer, _ones, _complete, _sample)
+        return Use(_log_likelihood_by_ep, _infer_by_ep, _mean_by_ep, _ones, _complete_by_ep, _sample)
+    return Use(_log_likelihood, _infer, _mean, _ones, _complete, _sample)
 
 
 # --- with noise ---
@@ -106,8 +107,9 @@ def _log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelih
     return LogLikelihood(value, error, jnp.zeros((), signs.dtype))
 
 
-def _infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
-    signs, q = signs_of(batch), shared.weights.shape[1]
+def _moments(shared: Factors, signs: Float[Array, "rows columns"]) -> tuple[Array, Array]:
+    """Compute mean and covariance of each row's posterior."""
+    q = shared.weights.shape[1]
 
     def by_lattice() -> tuple[Array, Array]:
         means = lattice.integrate(shared, signs, lambda y: jnp.concatenate([y, products(y)], 1)).means
@@ -118,7 +120,16 @@ def _infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
         at = ep.approximate(shared, signs).posterior
         return at.mean, at.covariance
 
-    mean, covariance = _chosen(shared, signs.shape[1], by_lattice, by_ep)
+    return _chosen(shared, signs.shape[1], by_lattice, by_ep)
+
+
+def _mean(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows latents"]:
+    return _moments(shared, signs_of(batch))[0]
+
+
+def _infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
+    signs = signs_of(batch)
+    mean, covariance = _moments(shared, signs)
     return Posterior(mean, covariance, ep.mode(shared, signs, mean), jnp.zeros(len(signs), jnp.int32))
 
 
@@ -149,6 +160,10 @@ def _infer_by_ep(params: Params, shared: Factors, batch: Batch) -> Posterior:
     signs = signs_of(batch)
     at = ep.approximate(shared, signs).posterior
     return Posterior(at.mean, at.covariance, ep.mode(shared, signs, at.mean), jnp.zeros(len(signs), jnp.int32))
+
+
+def _mean_by_ep(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows latents"]:
+    return ep.approximate(shared, signs_of(batch)).posterior.mean
 
 
 def _complete_by_ep(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:

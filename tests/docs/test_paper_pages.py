@@ -103,7 +103,7 @@ def test_every_paper_has_its_figures_in_words(paper_pages):
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_equations_are_where_the_page_says(paper_pages, name):
-    """Names such as `pursuit.py`, `model._sample` and `core/tree.double` are files, or what these hold."""
+    """Names like `pursuit.py`, `model._sample` and `core/tree.double` in the section are files or what they hold."""
     readme = resources.files(f"latentbits.papers.{name}").joinpath("README.md").read_text("utf-8")
     text = paper_pages.section(readme, "Where the equations are")
     folder = PACKAGE.parent / re.match(r"In `(latentbits/models/\w+)/`", text)[1]

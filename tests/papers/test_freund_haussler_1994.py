@@ -131,10 +131,6 @@ def test_each_method_has_the_rate_with_the_least_training_loss():
     assert list(found["pursuit"]) == ["None"]
 
 
-def test_mean_and_standard_error():
-    assert tables.with_error([0.1, 0.3], 2) == "0.20 ± 0.10"
-
-
 # --- the largest terms, and what weights are ---
 
 

@@ -49,7 +49,7 @@ def test_it_agrees_with_the_full_one_and_writes_files(quick_run, paper):
 def test_relations_of_tipping_1998_that_no_clock_decides(quick_run):
     """Of errors and of the separation of clusters; the sample flatters the algorithm that has learned with it."""
     results = quick_run("tipping_1998").results
-    relations = {name: one for name, one in results["relations"].items() if not one["timed"]}
+    relations = {name: one for name, one in results["relations"].items() if not one.get("timed")}
     of_sets = ("error", "sampling_error", "separation", "behind", "best", "fall", "rounds", "rounds_cold", "divergence",
                "lines", "prototypes", "stands_out")  # fmt: skip
     expected = {f"{what}_{flip}" for what in of_sets for flip in (0.05, 0.15)}

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -39,7 +39,6 @@ __all__ = [
     "range_in_words",
     "save",
     "share_of",
-    "spread",
     "table_rows",
     "verdict_of_parts",
     "write_results",
@@ -54,10 +53,40 @@ def expected(package: str) -> dict[str, Any]:
     Relations that are parts of one claim name it by `entry`; here the name is replaced by the words that `entries` has.
     """
     held_to = json.loads(resources.files(package).joinpath("expected.json").read_text("utf-8"))
-    for one in held_to["relations"].values():
+    relations = held_to["relations"] = {
+        key: relation
+        for name, one in held_to["relations"].items()
+        for key, relation in (_of_cells(name, one, held_to.get("called", {})) if "cells" in one else ((name, one),))
+    }
+    for one in relations.values():
         if "entry" in one:
             one["entry"] = held_to["entries"][one["entry"]]
     return held_to
+
+
+def _of_cells(name: str, table: Mapping[str, Any], called: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the relations of the cells of a table: names and words are forms that the name of a cell fills in.
+
+    A cell has the paper's value, least and most, the least and most of ours, and what the paper says; the former three
+    are left out where the relation is ours alone.
+
+    >>> table = {"says": "{1} of {0}", "where": "p. 1", "entry": "{0}", "cells": {"a loss": [1, 0, 2, 3, 4, "one run"]}}
+    >>> ((name, found),) = _of_cells("large_{0}_{1}", table, {"a": "all"})
+    >>> name, found["says"], found["paper"], found["ours"]["most"]
+    ('large_a_loss', 'loss of all', {'value': 1, 'least': 0, 'most': 2, 'words': 'one run'}, 4)
+    """
+    for key, cell in table["cells"].items():
+        parts, numbers = key.split(), [x for x in cell if not isinstance(x, str)]
+        words = [{**called, **table.get("called", {})}.get(part, part) for part in parts]
+        one: dict[str, Any] = {"says": table["says"].format(*words)}
+        if len(numbers) > 2:
+            paper = dict(zip(("value", "least", "most"), numbers, strict=False))
+            paper["words"] = cell[-1] if len(cell) > len(numbers) else table["words"]
+            one |= {"paper": paper, **{what: table[what] for what in ("where", "possible") if what in table}}
+            one |= {"entry": table["entry"].format(*parts)} if "entry" in table else {}
+        one["ours"] = dict(zip(("least", "most"), numbers[-2:], strict=True))
+        doubts = [doubt for start, doubt in table.get("doubts", {}).items() if key.startswith(start)]
+        yield name.format(*parts), one | ({"doubt": doubts[0]} if doubts else {})
 
 
 def save(figure: Any, out: Path, name: str) -> list[str]:
@@ -294,15 +323,6 @@ def range_in_words(one: Mapping[str, Any]) -> str:
     if most is None:
         return f"at least {least:.12g}"
     return f"{least:.12g}" if least == most else f"{least:.12g} to {most:.12g}"
-
-
-def spread(values: Any, digits: int = 3) -> str:
-    """Write mean and standard deviation.
-
-    >>> spread([1, 3])
-    '2.000 ± 1.000'
-    """
-    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
 
 
 def head(title: str, quick: str, results: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:

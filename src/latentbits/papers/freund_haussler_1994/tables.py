@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from latentbits.papers.forms import fill, named, table
 from latentbits.papers.freund_haussler_1994.findings import TWO_PEAKS_DEVIATIONS
-from latentbits.papers.pages import markdown, page, pictures
+from latentbits.papers.pages import page, pictures
 
-__all__ = ["report", "with_error"]
+__all__ = ["report"]
 
 CAPTIONS = {
     "2.2": "A real-valued machine with three hidden units. Each pair of circles is one of eight Gaussians, the darker, "
@@ -59,52 +60,39 @@ FEWER = (
     "deviation). The numbers of table 1 are therefore judged by these runs, all else by those with 4000 rows."
 )
 HEADS = {"log_loss": "log-loss", "single_bit": "single bit", "reconstruction": "reconstruction"}
+PARTS = ("train", "test")
+SIZE = "{n_rows} + {n_rows} rows, {n_seeds} seeds"
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """Write the whole page, in Markdown."""
     large, few, small = (results["synthetic"][name] for name in ("large", "few", "small"))
-    table_1 = expected["tables"]["large"]
+    table_1, seeds = expected["tables"]["large"], results["theory"]["seeds"]
+    apart = [{"size": n, "apart": [one["projections"][n] for one in seeds]} for n in seeds[0]["projections"]]
     body = [
-        f"## Synthetic target (table 1): {_size(large)}",
+        fill(f"## Synthetic target (table 1): {SIZE}", large),
         _table(large, table_1),
         "Mean and standard error over the seeds, each with rows of its own; in brackets the paper's one run. The "
         "paper's target is lost, ours is designed to be as hard (`targets.py`): findings are errors less those of the "
         f"true model. {_rates(large)}",
         _units(large),
-        f"## The same from fewer rows (table 1): {_size(few)}",
+        fill(f"## The same from fewer rows (table 1): {SIZE}", few),
         _table(few, table_1),
         f"{FEWER} {_rates(few)}",
         _units(few),
-        f"## Weights as they are divided by seven (table 2): {_size(small)}",
+        fill(f"## Weights as they are divided by seven (table 2): {SIZE}", small),
         _table(small, expected["tables"]["small"]),
         _rates(small),
         _units(small),
         "## The largest terms of Z (section 3.1)",
         _terms(large, small),
         "## Projections of product distributions (appendix A)",
-        _projections(results["theory"]),
+        table("bits, and rows | Kolmogorov's distance from the normal distribution", "{size} | {apart!e:.3f}", apart),
         *_digits(results["digits"], expected),
     ]
     title = "Freund & Haussler (1994): the paper's tables beside our numbers"
     shown = pictures(results["figures"], CAPTIONS, alt="{}")
     return page(title, "few rows, epochs, units and seeds", results, expected, body, shown)
-
-
-def with_error(values: Sequence[float], digits: int = 3) -> str:
-    """Write mean and standard error; the mean alone of a single number.
-
-    >>> with_error([0.4, 0.41, 0.42]), with_error([0.4])
-    ('0.410 ± 0.006', '0.400')
-    """
-    mean = f"{np.mean(values):.{digits}f}"
-    if len(values) < 2:
-        return mean
-    return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.{digits}f}"
-
-
-def _size(one: Mapping[str, Any]) -> str:
-    return f"{one['n_rows']} + {one['n_rows']} rows, {one['n_seeds']} seeds"
 
 
 def _rates(one: Mapping[str, Any]) -> str:
@@ -121,35 +109,43 @@ def _rates(one: Mapping[str, Any]) -> str:
     )
 
 
+def _beside(
+    measures: Sequence[str], rows: Mapping[str, Mapping[str, Any]], paper: Mapping[str, Sequence[float]], more: str
+) -> str:
+    """Write errors on training and test rows, with the paper's in brackets, and the means of `more`."""
+    heads = [f"{HEADS[measure]} {part}" for measure in measures for part in PARTS]
+    cells = [f"{{{measure}[{part}]!e:.3f}}" for measure in measures for part in PARTS]
+    ends = " | ".join(f"{{{one}!a:.1f}}" for one in more.split(" | "))
+    return table(
+        " | ".join(["", *heads, more]),
+        " | ".join(["{name}", *(f"{cell}{{paper[{place}]}}" for place, cell in enumerate(cells)), ends]),
+        [
+            {**one, "paper": [f" ({x:g})" for x in paper.get(key, ())] or [None] * len(cells)}
+            for key, one in rows.items()
+        ],
+    )
+
+
 def _table(one: Mapping[str, Any], paper: Mapping[str, Any]) -> str:
-    columns = ["", *(f"{head} {part}" for head in HEADS.values() for part in ("train", "test")), "seconds"]
-    rows = []
-    for name, found in one["methods"].items():
-        theirs = iter(paper.get(name, ()))
-        cells = [
-            with_error(found[measure][part]) + _in_brackets(next(theirs, None))
-            for measure in HEADS
-            for part in ("train", "test")
-        ]
-        seconds = f"{np.mean(found['seconds']):.1f}" if name != "true" else ""
-        rows.append([METHODS[name].format(**one), *cells, seconds])
-    return markdown(columns, rows)
-
-
-def _in_brackets(number: float | None) -> str:
-    return "" if number is None else f" ({number:g})"
+    rows = {
+        name: {**found, "name": METHODS[name].format(**one), "seconds": None if name == "true" else found["seconds"]}
+        for name, found in one["methods"].items()
+    }
+    return _beside(tuple(HEADS), rows, paper, "seconds")
 
 
 def _units(one: Mapping[str, Any]) -> str:
-    rows = []
-    for name, found in one["units"].items():
-        counts = [with_error(found[key], 1) for key in ("n_found", "n_single", "n_merged", "n_none")]
-        peaks = with_error([float(np.mean(np.array(apart) > TWO_PEAKS_DEVIATIONS)) for apart in found["apart"]], 2)
-        rows.append([METHODS[name].format(**one), *counts, peaks, ", ".join(found["words"][0])])
-    heads = ["all seeds", "units found", "learned units that are one", "merge two", "match none", "two peaks", "seed 0"]
-    table = markdown(heads, rows)
+    rows = named(one["units"], {name: METHODS[name].format(**one) for name in one["units"]})
+    for row in rows:
+        row["peaks"] = [float(np.mean(np.array(apart) > TWO_PEAKS_DEVIATIONS)) for apart in row["apart"]]
+    shown = table(
+        "all seeds | units found | learned units that are one | merge two | match none | two peaks | seed 0",
+        "{name} | {n_found!e:.1f} | {n_single!e:.1f} | {n_merged!e:.1f} | {n_none!e:.1f} | {peaks!e:.2f} | "
+        "{words[0]!j}",
+        rows,
+    )
     return (
-        f"{table}\n\nA learned unit is one of the target's, as it is or negated, or merges two, from a cosine of 0.8. "
+        f"{shown}\n\nA learned unit is one of the target's, as it is or negated, or merges two, from a cosine of 0.8. "
         "*Two peaks*: share of the units on whose weights the rows project as two Gaussians, more than two standard "
         "deviations apart."
     )
@@ -158,72 +154,60 @@ def _units(one: Mapping[str, Any]) -> str:
 def _terms(large: Mapping[str, Any], small: Mapping[str, Any]) -> str:
     rows = []
     for words, one in (("weights as they are", large), ("weights / 7", small)):
-        left_out = "" if one["left_out"] is None else with_error(one["left_out"])
-        rows.append([words, *(with_error(one["terms"][key]) for key in ("share", "best", "error")), left_out])
-        target = (with_error([one["terms_of_target"][key]]) for key in ("share", "best", "error"))
-        rows.append([f"{words}: the target", *target, ""])
-    heads = ["", "share of Z in those found", "in the largest", "error of the gradient", "left out when learned from"]
+        target = {key: [value] for key, value in one["terms_of_target"].items()}
+        rows += [
+            {**one["terms"], "words": words, "left_out": one["left_out"]},
+            {**target, "words": f"{words}: the target", "left_out": None},
+        ]
+    shown = table(
+        " | share of Z in those found | in the largest | error of the gradient | left out when learned from",
+        "{words} | {share!e:.3f} | {best!e:.3f} | {error!e:.3f} | {left_out!e:.3f}",
+        rows,
+    )
     return (
-        f"{markdown(heads, rows)}\n\n128 of the 1024 terms, of the machines that pursuit and gradient ascent found, "
+        f"{shown}\n\n128 of the 1024 terms, of the machines that pursuit and gradient ascent found, "
         "of those that were learned from these terms alone, and of the target itself. *Error of the gradient*: of "
         "E[h x], relative."
     )
 
 
-def _projections(theory: Mapping[str, Any]) -> str:
-    sizes = list(theory["seeds"][0]["projections"])
-    rows = [[size, with_error([seed["projections"][size] for seed in theory["seeds"]])] for size in sizes]
-    return markdown(["bits, and rows", "Kolmogorov's distance from the normal distribution"], rows)
-
-
 def _digits(found: Mapping[str, Any] | None, expected: Mapping[str, Any]) -> list[str]:
     if found is None:
         return []
-    rows = []
-    for name, one in found["results"].items():
-        theirs = iter(expected["tables"]["digits"].get(name, ()) if found["is_usps"] else ())
-        cells = [
-            with_error(one[measure][part]) + _in_brackets(next(theirs, None))
-            for measure in ("single_bit", "reconstruction")
-            for part in ("train", "test")
-        ]
-        units = [size for size in one["n_units"] if size is not None]
-        rows.append(
-            [DIGIT_METHODS[name], *cells, f"{np.mean(units):.1f}" if units else "", f"{np.mean(one['seconds']):.1f}"]
-        )
-    heads = [f"{HEADS[measure]} {part}" for measure in ("single_bit", "reconstruction") for part in ("train", "test")]
-    second = found["second_order"]
+    rows = {
+        key: {**one, "name": DIGIT_METHODS[key], "units": [n for n in one["n_units"] if n is not None] or None}
+        for key, one in found["results"].items()
+    }
+    paper = expected["tables"]["digits"] if found["is_usps"] else {}
+    turns = {
+        f"{measure}_{when}": [seed[when][measure] for seed in found["backfitting"]]
+        for measure in ("single_bit", "reconstruction")
+        for when in ("before", "after")
+    }
     return [
-        f"## Digits (table 3): {found['title']}, {found['n_train']} + {found['n_test']} rows, {found['n_units']} units,"
-        f" {found['n_seeds']} seeds",
-        markdown(["", *heads, "units", "seconds"], rows),
-        "Mean and standard error over the seeds; in brackets the paper's numbers, on digits of NIST, each ± 0.01. "
-        f"A Gaussian with the covariance of {found['n_units']} principal components mistakes "
-        f"{with_error(second['train'])} of single bits in training rows, {with_error(second['test'])} in test rows.",
-        _backfitting(found["backfitting"]),
-        _weights(found["weights"]),
+        fill("## Digits (table 3): {title}, {n_train} + {n_test} rows, {n_units} units, {n_seeds} seeds", found),
+        _beside(("single_bit", "reconstruction"), rows, paper, "units | seconds"),
+        fill(
+            "Mean and standard error over the seeds; in brackets the paper's numbers, on digits of NIST, each ± 0.01. "
+            "A Gaussian with the covariance of {n_units} principal components mistakes {second_order[train]!e:.3f} of "
+            "single bits in training rows, {second_order[test]!e:.3f} in test rows.",
+            found,
+        ),
+        fill(
+            "A round of backfitting of the paper's pursuit (figures 4.6, 4.7), test rows: single bits "
+            "{single_bit_before!e:.3f} before and {single_bit_after!e:.3f} after it, reconstruction "
+            "{reconstruction_before!e:.3f} before and {reconstruction_after!e:.3f} after it.",
+            turns,
+        ),
+        table(
+            "weight vectors | area | likeness to a digit",
+            "{name} | {area!e:.3f} | {likeness!e:.3f}",
+            named(found["weights"], DIGIT_METHODS),
+        )
+        + "\n\n*Area*: share of the pixels that a vector acts on, (sum w^2)^2 / (n sum w^4). "
+        "*Likeness*: cosine with the mean image of the digit it is most like.",
         *_likelihoods(found["likelihood"]),
     ]
-
-
-def _backfitting(seeds: Sequence[Mapping[str, Any]]) -> str:
-    said = [
-        f"{words} {with_error([seed['before'][key] for seed in seeds])} before and "
-        f"{with_error([seed['after'][key] for seed in seeds])} after it"
-        for key, words in (("single_bit", "single bits"), ("reconstruction", "reconstruction"))
-    ]
-    return f"A round of backfitting of the paper's pursuit (figures 4.6, 4.7), test rows: {', '.join(said)}."
-
-
-def _weights(weights: Mapping[str, Any]) -> str:
-    rows = [
-        [DIGIT_METHODS[name], with_error(one["area"]), with_error(one["likeness"])] for name, one in weights.items()
-    ]
-    table = markdown(["weight vectors", "area", "likeness to a digit"], rows)
-    return (
-        f"{table}\n\n*Area*: share of the pixels that a vector acts on, (sum w^2)^2 / (n sum w^4). "
-        "*Likeness*: cosine with the mean image of the digit it is most like."
-    )
 
 
 def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> list[str]:
@@ -236,15 +220,18 @@ def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> list[str]:
         "mixture": "mixture, maximum likelihood",
         "mixture, smoothed": "mixture, smoothed",
     }
-    rows = []
-    for size in known[0]:
-        for name, said in words.items():
-            cells = [[seed[size][name][part] for seed in known] for part in ("train", "test")]
-            rows.append([f"{said}, {size}", *(_or_infinite(cell) for cell in cells)])
-    table = markdown(["units or components, without input biases", "log-loss train", "log-loss test"], rows)
-    return ["### Likelihood at equally many parameters (section 2.3)", table]
+    rows = [
+        {"name": f"{said}, {size}", **{part: _losses([seed[size][key][part] for seed in known]) for part in PARTS}}
+        for size in known[0]
+        for key, said in words.items()
+    ]
+    heads = "units or components, without input biases | log-loss train | log-loss test"
+    return [
+        "### Likelihood at equally many parameters (section 2.3)",
+        table(heads, "{name} | {train} | {test}", rows),
+    ]
 
 
-def _or_infinite(losses: Sequence[float | None]) -> str:
-    finite = [loss for loss in losses if loss is not None]
-    return with_error(finite) if len(finite) == len(losses) else f"infinite in {len(losses) - len(finite)}"
+def _losses(losses: Sequence[float | None]) -> str:
+    infinite = losses.count(None)
+    return f"infinite in {infinite}" if infinite else fill("{losses!e:.3f}", losses=losses)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from latentbits.papers.forms import fill, table
 from latentbits.papers.henniges_2010.accuracy import CLOSE_ERROR, N_COLUMNS, N_ROWS
 from latentbits.papers.henniges_2010.bars import ALTERED, SIMILAR_COSINE
 from latentbits.papers.henniges_2010.images import GLOBULAR
-from latentbits.papers.pages import Measured, markdown, measured_on, page, pictures, share_of
+from latentbits.papers.pages import Measured, measured_on, page, pictures, share_of
 
 __all__ = ["report"]
 
@@ -32,6 +33,11 @@ CAPTIONS = {
     "2": "Patches of natural images. A: components drawn at random. B: the most globular ones. C: the number of active "
     "causes and the noise; from the first grey line to the second the patches learned from become fewer.",
 }
+TIMES = (
+    "With H = {causes!j} an E-step of {n} rows of {columns} columns, with 3 of 6 candidates, takes {seconds!j:.1f} ms "
+    "of CPU time of all threads, compilation left out, the fastest of several. Less a fixed cost of {fixed:.1f} ms, "
+    "which the paper does not count, it grows with an exponent of {exponent:.2f} ± {error:.2f}."
+)
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
@@ -62,33 +68,30 @@ def _course(found: Mapping[str, Any]) -> str:
         f"{name} {'all bars were found' if one['recovered'] else 'a bar was missed'}"
         for name, one in found["runs"].items()
     ]
-    return f"In figure 1 the rows drawn have {found['drawn']:.2f} active bars on average; {', '.join(runs)}."
+    return fill("In figure 1 the rows drawn have {drawn:.2f} active bars on average; {runs!j}.", found, runs=runs)
 
 
-def _bars(table: Mapping[str, Mapping[str, Any]], paper: Mapping[str, Mapping[str, Any]]) -> str:
+def _bars(lines: Mapping[str, Mapping[str, Any]], paper: Mapping[str, Mapping[str, Any]]) -> str:
     rows = []
-    for key, one in table.items():
-        for name, found in one["recipes"].items():
-            if name in ALTERED and name != "about":
+    for key, one in lines.items():
+        for recipe, found in one["recipes"].items():
+            if recipe in ALTERED and recipe != "about":
                 continue
-            theirs = paper.get(key, {}) if name == "paper" else {}
+            theirs = paper.get(key, {}) if recipe == "paper" else {}
             share = _share(found["recovered"], found["n"])
-            rows.append(
-                [
-                    NAMES[name],
-                    str(one["n_rows"]),
-                    f"{one['start']:g}",
-                    f"{found['recovered']} of {found['n']}, {_in_percent(share)}"
-                    + (f" ({theirs['share']:.1%})" if theirs else ""),
-                    f"{_z(share, theirs):.1f}" if theirs else "",
-                    _spread(found["sparseness"], theirs.get("sparseness")),
-                    "" if found["about"] is None else f"{found['about']:.3f}",
-                    _spread(found["noise"], theirs.get("noise")),
-                    f"{found['seconds']:.2f}",
-                ]
-            )
-    columns = ["", "rows", "pi H at first", "all found", "z", "pi H", "of the rows drawn", "sigma", "seconds a fit"]
-    return markdown(columns, rows)
+            cells = {
+                "name": NAMES[recipe],
+                "share": _in_percent(share) + (f" ({theirs['share']:.1%})" if theirs else ""),
+                "z": _z(share, theirs) if theirs else None,
+                **{name: _spread(found[name], theirs.get(name)) for name in ("sparseness", "noise")},
+            }
+            rows.append({**one, **found, **cells})
+    return table(
+        " | rows | pi H at first | all found | z | pi H | of the rows drawn | sigma | seconds a fit",
+        "{name} | {n_rows} | {start:g} | {recovered} of {n}, {share} | {z:.1f} | {sparseness} | {about:.3f} | "
+        "{noise} | {seconds:.2f}",
+        rows,
+    )
 
 
 def _share(recovered: int, n: int) -> Measured:
@@ -105,63 +108,61 @@ def _z(share: Measured, theirs: Mapping[str, Any]) -> float:
     return (share.value - theirs["share"]) / float(np.hypot(share.error or 0.0, error))
 
 
-def _spread(found: Sequence[float] | None, paper: str | None) -> str:
+def _spread(found: Sequence[float] | None, paper: str | None) -> str | None:
     """Write mean and standard deviation, with the paper's in brackets."""
-    if found is None:
-        return ""
-    return f"{found[0]:.3f} ± {found[1]:.3f}" + (f" ({paper})" if paper else "")
+    return None if found is None else f"{found[0]:.3f} ± {found[1]:.3f}" + (f" ({paper})" if paper else "")
 
 
-def _changes(found: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _changes(found: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Write the ablation."""
-    n, lines = found["n"], found["lines"]
-    if not lines:
+    n, keys = found["n"], found["lines"]
+    if not keys:
         return []
     rows = []
     for name, recovered in found["recovered"].items():
         what = "none" if name == "paper" else "; ".join(CHANGES[change] for change in name.split("+"))
-        shares = [_share(recovered[key], n) for key in lines]
-        rows.append([what, *map(_in_percent, [*shares, _share(sum(recovered.values()), n * len(lines))])])
-    heads = [f"{table[key]['n_rows']} rows, from {table[key]['start']:g}" for key in lines]
+        shares = [*(_share(recovered[key], n) for key in keys), _share(sum(recovered.values()), n * len(keys))]
+        rows.append({"what": what, "shares": list(map(_in_percent, shares))})
+    heads = [fill("{n_rows} rows, from {start:g}", lines[key]) for key in keys]
     return [
         "## What our changes do",
-        markdown(["changes to the paper's recipe", *heads, "all"], rows),
+        table(
+            " | ".join(["changes to the paper's recipe", *heads, "all"]),
+            " | ".join(["{what}", *(f"{{shares[{place}]}}" for place in range(len(keys) + 1))]),
+            rows,
+        ),
         f"Share of {n} trials of each line in which all bars were found, the same sets of rows and the same starts for "
         "all recipes, with binomial errors.",
     ]
 
 
 def _accuracy(found: Mapping[str, Any]) -> list[str]:
-    rows = [
-        [gamma, *(f"{np.mean(found[name][gamma]):.1%}" for name in ("close", "close_within"))]
-        for gamma in found["close"]
+    by_gamma = [
+        {"gamma": key, "close": found["close"][key], "in": found["close_within"][key]} for key in found["close"]
     ]
-    active = ", ".join(f"{share:.0%} with {n}" for n, share in enumerate(found["by_active"]) if share is not None)
-    n_sets = len(next(iter(found["close"].values())))
+    active = [f"{share:.0%} with {n}" for n, share in enumerate(found["by_active"]) if share is not None]
     return [
-        markdown(["gamma", "accurate rows", "among the N_cut rows"], rows),
-        f"Bars, true parameters, H' = 5, {n_sets} sets of {found['n_rows']} rows. A row is *accurate* if no <s_h> "
-        f"and no <s_i s_j> is off by {CLOSE_ERROR:g}. With gamma = 3, by the number of active bars: {active}.",
+        table("gamma | accurate rows | among the N_cut rows", "{gamma} | {close!a:.1%} | {in!a:.1%}", by_gamma),
+        f"Bars, true parameters, H' = 5, {len(by_gamma[0]['close'])} sets of {found['n_rows']} rows. A row is "
+        f"*accurate* if no <s_h> and no <s_i s_j> is off by {CLOSE_ERROR:g}. With gamma = 3, by the number of active "
+        f"bars: {', '.join(active)}.",
     ]
 
 
 def _costs(found: Mapping[str, Any]) -> list[str]:
-    rows = [
-        [gamma, ", ".join(map(str, counts)), f"{found['exponents'][gamma]:.2f}"]
-        for gamma, counts in found["states"].items()
-    ]
     parts = [
-        markdown(["gamma", f"states of H' = {', '.join(map(str, found['candidates']))} candidates", "exponent"], rows),
+        table(
+            fill("gamma | states of H' = {candidates!j} candidates | exponent", found),
+            "{gamma} | {counts!j} | {exponent:.2f}",
+            [{"gamma": g, "counts": n, "exponent": found["exponents"][g]} for g, n in found["states"].items()],
+        ),
         "States that an E-step sums over for each row, counted, beside one for each further cause. The exponent is the "
         "slope of log states over log H'.",
     ]
     if "seconds" in found:
-        times = ", ".join(f"{1000 * x:.1f}" for x in found["seconds"])
+        milliseconds = {name: 1000 * np.array(found[name]) for name in ("seconds", "fixed")}
         parts.append(
-            f"With H = {', '.join(map(str, found['causes']))} an E-step of {N_ROWS} rows of {N_COLUMNS} columns, with "
-            f"3 of 6 candidates, takes {times} ms of CPU time of all threads, compilation left out, the fastest of "
-            f"several. Less a fixed cost of {1000 * found['fixed']:.1f} ms, which the paper does not count, it grows "
-            f"with an exponent of {found['exponent']:.2f} ± {found['error']:.2f}. {measured_on(found['machine'])}"
+            fill(TIMES, found, n=N_ROWS, columns=N_COLUMNS, **milliseconds) + f" {measured_on(found['machine'])}"
         )
     return parts
 
@@ -169,44 +170,21 @@ def _costs(found: Mapping[str, Any]) -> list[str]:
 def _images(found: Mapping[str, Any] | None, paper: Mapping[str, Any]) -> list[str]:
     if found is None:
         return []
-    fits = list(found["fits"].values())
+    fits = [{**one, "of": "", "theirs": ""} for one in found["fits"].values()]
     if found["nearest"]:
-        fits += [{**one, "name": found["nearest"]["name"]} for one in found["nearest"]["fits"].values()]
-    rows = [
-        [
-            (NAMES["paper"] if one["recipe"] == "paper" else "ours") + (f", {one['name']}" if "name" in one else ""),
-            f"{one['n_causes']}",
-            f"{one['max_active']} of {one['n_candidates']}",
-            f"{one['sparseness']:.2f}"
-            + (f" ({paper['sparseness']:g})" if one.get("name") and place == len(found["fits"]) else ""),
-            f"{one['noise']:.3f}",
-            str(one["n_globular"]),
-            f"{one['selectivity']:.2f}",
-            f"{one['localisation']:.2f}",
-            f"{one['envelope']:.1f}",
-            str(one["reseeded"]),
-            f"{one['seconds']:.0f}",
-        ]
-        for place, one in enumerate(fits)
-    ]
-    columns = [
-        "",
-        "causes",
-        "gamma of H'",
-        "pi H",
-        "sigma",
-        "globular",
-        "selectivity",
-        "near the centre",
-        "envelope",
-        "new starts",
-        "seconds",
-    ]
+        nearest = [{**one, "of": f", {found['nearest']['name']}"} for one in found["nearest"]["fits"].values()]
+        fits += [{**one, "theirs": "" if k else fill(" ({sparseness:g})", paper)} for k, one in enumerate(nearest)]
+    scale = "." if found["full_scale"] else "; the paper has 200 000 patches of 26 x 26 pixels and 700 causes."
     return [
         f"## Natural images ({found['name']})",
-        f"{found['n_patches']} patches of {found['side']} x {found['side']} pixels, {found['max_iter']} iterations"
-        + ("." if found["full_scale"] else "; the paper has 200 000 patches of 26 x 26 pixels and 700 causes."),
-        markdown(columns, rows),
+        fill("{n_patches} patches of {side} x {side} pixels, {max_iter} iterations", found) + scale,
+        table(
+            " | causes | gamma of H' | pi H | sigma | globular | selectivity | near the centre | envelope | "
+            "new starts | seconds",
+            "{whose}{of} | {n_causes} | {max_active} of {n_candidates} | {sparseness:.2f}{theirs} | {noise:.3f} | "
+            "{n_globular} | {selectivity:.2f} | {localisation:.2f} | {envelope:.1f} | {reseeded} | {seconds:.0f}",
+            [{**one, "whose": NAMES["paper"] if one["recipe"] == "paper" else "ours"} for one in fits],
+        ),
         "*sigma*: in units of the patches' standard deviation. *Globular*: fields of a globularity above "
         f"{GLOBULAR:g} that the border does not cut. "
         "*Selectivity* (median): 0 for a spot, near 1 for a wavelet with several stripes. *Near the centre* (mean): "

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.papers.pages import markdown, page, pictures
+from latentbits.papers.forms import fill, named, table
+from latentbits.papers.pages import page, pictures
 
 __all__ = ["report"]
 
@@ -19,20 +20,65 @@ CAPTIONS = {
     "4": "Spectra of the twos, eigenvectors with their eigenvalues (red: plus, blue: minus), and a morph.",
     "5": "The number of states and their entropy, against the number of bits.",
 }
+DRAWN = (
+    "Of {n_drawn} rows drawn from the model with two components, {are_bumps:.2%} are bumps, {distinct} different ones. "
+    "Lines in general position would make {generic} states; here the lines of bits half a ring apart coincide, which "
+    "leaves {N}."
+)
+VECTORS = (
+    "Eigenvectors: in the basis of the Fourier modes the largest entry of C^ss outside of the diagonal is "
+    "{vectors[off_fourier]:.1e} of its largest eigenvalue, and the planes of the first two eigenvectors of C^ss and "
+    "C^xx are apart by a sine of {vectors[plane]:.1e}. Rank of C^xx of variables in other units: {ranks!j} (standard "
+    "deviation of their logarithms); in the first case an eigenvalue changes by {change:.1%} at most."
+)
+TWOS = (
+    "Of {n_columns} eigenvalues of C^xx, {n_negative} are negative, the smallest {smallest:.3f}; by size they are "
+    "{negative_share:.1%} of all ({n_constant} constant pixels are set aside); the smallest has {modes[negative]:.0%} "
+    "of the size of the last that is kept. The smallest eigenvalue of C^ss is {smallest_bits:.1e}. The first {P} are "
+    "{modes[kept_latent]:.1%} of the positive part of C^xx and {modes[kept_bits]:.1%} of C^ss."
+)
+CHANCE = (
+    "As many rows drawn from a clipped Gaussian that was fitted to the twos ({P} components and noise), which has no "
+    "misfit, have a negative part of {negative_by_chance:.1%}: that much is chance."
+)
+MORPH = (
+    "With {P} components and no noise {rows_without_error:.1%} of the twos can be produced exactly; the best y found "
+    "for a row gets {wrong_bits:.1f} bits wrong on average. The morph is between rows {morph[rows][0]} and "
+    "{morph[rows][1]}, which differ in {morph[apart]} bits; from step to step {morph[flips]!j} bits flip. At most "
+    "{morph[grey_pixels]:.0%} of the pixels of the linear cross-fade are between 0.1 and 0.9. In {n_pairs} pairs the "
+    "middle of the morph is nearer to another two than the middle of the cross-fade by {nearer!a:.1f} pixels on "
+    "average, and in {are_nearer!a:.0%} of them."
+)
+MODES = (
+    "The first {P} eigenvectors of C^ss and C^xx span subspaces that have {modes[vectors]:.0%} in common (mean squared "
+    "cosine of the angles between them; {by_chance:.0%} by chance).",
+    "A turn of the mean image of x lies in the subspace of C^xx with {modes[rotations]:.0%} of its square, a stretch "
+    "from side to side or from top to bottom with {modes[stretching]:.0%} at least.",
+)
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """Write the whole page, in Markdown."""
     body = [
         "## The bump (figure 3)",
-        _bump(results["bump"]),
+        table(
+            "shifts | positive in C^ss | not zero in C^xx | first two | third | off the circle | negative part",
+            "{name} | {n_positive_bits} | {n_latent} | {first:.6g}, {second:.6g} | {third_share:.1e} | "
+            "{off_circle:.1e} | {negative_share:.1%}",
+            named(results["bump"]["fits"]),
+        ),
         "*Positive in C^ss*, *not zero in C^xx*: eigenvalues larger than 1e-12 of the largest. *Third*: size of the "
         "third largest eigenvalue of C^xx over the first. *Off the circle*: largest part of a unit eigenvector outside "
         "of the plane of cosine and sine of the warped angle. No biases and no correction unless named.",
-        _drawn(results["bump"]),
-        _vectors(results["bump"]),
+        fill(DRAWN, results["bump"]),
+        fill(VECTORS, results["bump"], **_units(results["bump"]["rescaled"])),
         "## Bits that sum to zero",
-        _constraint(results["constraint"]),
+        table(
+            "N | theory | from data | negative part | warned",
+            "{N} | {theory:.5f} | {measured:.5f} | {negative_share:.1%} | {warned!w}",
+            results["constraint"],
+            left=0,
+        ),
         "The smallest eigenvalue of C^xx, by theory 1 - (N - 1) sin(pi / (2 (N - 1))), and from samples.",
         *_twos(results["twos"]),
         "## States and entropy",
@@ -40,7 +86,12 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "*Counted*: every cell found, from the corners of the arrangement. *Seen*: distinct states among draws of y ~ "
         "N(0, I); cells far out or small are missed. *Walls*: states one flip away, the fewest and the mean. "
         "*Neighbours*: states one or two flips away, the fewest. Entropy in nats.",
-        _slopes(results["laws"]),
+        table(
+            "P | biases | slope of log states | slope of entropy",
+            "{P} | {bias!w} | {slope_states:.3f} | {slope_entropy:.3f}",
+            results["laws"],
+            left=0,
+        ),
         "The paper's S = P log N has a slope of P. Without biases the number of states is 2 sum_{k<P} C(N-1, k), which "
         "grows as N^(P-1), and so does the entropy's slope.",
         "## Simulated data: 50 bits, 3 hidden variables",
@@ -55,175 +106,72 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     return page(title, quick, results, expected, body, shown)
 
 
-def _bump(bump: Mapping[str, Any]) -> str:
-    rows = [
-        [
-            name,
-            str(one["n_positive_bits"]),
-            str(one["n_latent"]),
-            f"{one['first']:.6g}, {one['second']:.6g}",
-            f"{one['third_share']:.1e}",
-            f"{one['off_circle']:.1e}",
-            f"{one['negative_share']:.1%}",
-        ]
-        for name, one in bump["fits"].items()
-    ]
-    columns = [
-        "shifts",
-        "positive in C^ss",
-        "not zero in C^xx",
-        "first two",
-        "third",
-        "off the circle",
-        "negative part",
-    ]
-    return markdown(columns, rows)
-
-
-def _drawn(bump: Mapping[str, Any]) -> str:
-    return (
-        f"Of {bump['n_drawn']} rows drawn from the model with two components, {bump['are_bumps']:.2%} are bumps, "
-        f"{bump['distinct']} different ones. Lines in general position would make {bump['generic']} states; here the "
-        f"lines of bits half a ring apart coincide, which leaves {bump['N']}."
-    )
-
-
-def _vectors(bump: Mapping[str, Any]) -> str:
-    ranks = [f"{one['rank']} where they are spread by {spread}" for spread, one in bump["rescaled"].items()]
-    change = next(iter(bump["rescaled"].values()))["change"]
-    return (
-        f"Eigenvectors: in the basis of the Fourier modes the largest entry of C^ss outside of the diagonal is "
-        f"{bump['vectors']['off_fourier']:.1e} of its largest eigenvalue, and the planes of the first two eigenvectors "
-        f"of C^ss and C^xx are apart by a sine of {bump['vectors']['plane']:.1e}. Rank of C^xx of variables in other "
-        f"units: {', '.join(ranks)} (standard deviation of their logarithms); in the first case an eigenvalue changes "
-        f"by {change:.1%} at most."
-    )
-
-
-def _constraint(rows: Sequence[Mapping[str, Any]]) -> str:
-    cells = [
-        [
-            str(row["N"]),
-            f"{row['theory']:.5f}",
-            f"{row['measured']:.5f}",
-            f"{row['negative_share']:.1%}",
-            "yes" if row["warned"] else "no",
-        ]
-        for row in rows
-    ]
-    return markdown(["N", "theory", "from data", "negative part", "warned"], cells, left=0)
+def _units(rescaled: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    ranks = [f"{one['rank']} where they are spread by {spread}" for spread, one in rescaled.items()]
+    return {"ranks": ranks, "change": next(iter(rescaled.values()))["change"]}
 
 
 def _twos(found: Mapping[str, Any] | None) -> list[str]:
     if found is None:
         return []
-    morph, k = found["morph"], found["P"]
-    held_out = [[row["model"], f"{row['nats']:.2f} ± {row['error']:.2f}"] for row in found["held_out"]]
+    nearer = np.array(found["nearer"])
     return [
         f"## {found['title']} (figure 4)",
-        f"Of {found['n_columns']} eigenvalues of C^xx, {found['n_negative']} are negative, the smallest "
-        f"{found['smallest']:.3f}; by size they are {found['negative_share']:.1%} of all ({found['n_constant']} "
-        f"constant pixels are set aside); the smallest has {found['modes']['negative']:.0%} of the size of "
-        f"the last that is kept. The smallest eigenvalue of C^ss is {found['smallest_bits']:.1e}. The first "
-        f"{k} are {found['modes']['kept_latent']:.1%} of the positive part of C^xx and "
-        f"{found['modes']['kept_bits']:.1%} of C^ss.",
+        fill(TWOS, found),
         "How much is negative depends on pixels that are rarely on, whose correlations the data hardly tell:",
-        markdown(["pixels on in more than", "pixels", "negative part", "smallest eigenvalue"], _rare(found), left=0),
-        f"As many rows drawn from a clipped Gaussian that was fitted to the twos ({k} components and noise), which has "
-        f"no misfit, have a negative part of {found['negative_by_chance']:.1%}: that much is chance.",
-        f"With {k} components and no noise {found['rows_without_error']:.1%} of the twos can be produced exactly; the "
-        f"best y found for a row gets {found['wrong_bits']:.1f} bits wrong on average. The morph is between rows "
-        f"{morph['rows'][0]} and {morph['rows'][1]}, which differ in {morph['apart']} bits; from step to step "
-        f"{', '.join(map(str, morph['flips']))} bits flip. At most {morph['grey_pixels']:.0%} of the pixels of the "
-        f"linear cross-fade are between 0.1 and 0.9. In {len(found['nearer'])} pairs the middle of the morph is nearer "
-        f"to another two than the middle of the cross-fade by {np.mean(found['nearer']):.1f} pixels on average, and in "
-        f"{np.mean(np.array(found['nearer']) > 0):.0%} of them.",
-        f"The first {k} eigenvectors of C^ss and C^xx span subspaces that have {found['modes']['vectors']:.0%} in "
-        f"common (mean squared cosine of the angles between them; {found['by_chance']:.0%} by chance).",
-        f"A turn of the mean image of x lies in the subspace of C^xx with {found['modes']['rotations']:.0%} of its "
-        f"square, a stretch from side to side or from top to bottom with {found['modes']['stretching']:.0%} at least.",
+        table(
+            "pixels on in more than | pixels | negative part | smallest eigenvalue",
+            "{least:.0%} | {n_columns} | {negative_share:.1%} | {smallest:.2f}",
+            found["without_rare"],
+            left=0,
+        ),
+        fill(CHANCE, found),
+        fill(MORPH, found, n_pairs=len(nearer), are_nearer=nearer > 0),
+        *(fill(form, found) for form in MODES),
         "Nats per unseen row (the set's own test rows), by expectation propagation:",
-        markdown(["model", "nats"], held_out),
-        *_likelihood(found["likelihood"]),
-    ]
-
-
-def _likelihood(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write what maximum likelihood gains on unseen rows over the moments that it begins with."""
-    cells = [
-        [
-            str(row["P"]),
-            f"{row['gain']['nats']:.2f} ± {row['gain']['error']:.2f}",
-            f"{row['gain']['nats'] / np.log(2):.2f}",
-            str(row["n_iter"]),
-            f"{row['seconds']:.0f}",
-            "yes" if row["converged"] else "no",
-            str(row["at_bound"]),
-        ]
-        for row in rows
-    ]
-    columns = ["P", "nats gained", "bits gained", "iterations", "seconds", "converged", "columns at their bound"]
-    return [
+        table("model | nats", "{model} | {nats:.2f} ± {error:.2f}", found["held_out"]),
         'Maximum likelihood (`learner="likelihood"`), per unseen row, over the moments:',
-        markdown(columns, cells, left=0),
-    ]
-
-
-def _rare(found: Mapping[str, Any]) -> list[list[str]]:
-    return [
-        [f"{one['least']:.0%}", str(one["n_columns"]), f"{one['negative_share']:.1%}", f"{one['smallest']:.2f}"]
-        for one in found["without_rare"]
+        table(
+            "P | nats gained | bits gained | iterations | seconds | converged | columns at their bound",
+            "{P} | {gain[nats]:.2f} ± {gain[error]:.2f} | {bits:.2f} | {n_iter} | {seconds:.0f} | {converged!w} | "
+            "{at_bound}",
+            [{**row, "bits": row["gain"]["nats"] / np.log(2)} for row in found["likelihood"]],
+            left=0,
+        ),
     ]
 
 
 def _laws(laws: Sequence[Mapping[str, Any]]) -> str:
-    rows = []
-    for law in laws:
-        head = [str(law["P"]), "yes" if law["bias"] else "no"]
-        for row in law["rows"]:
-            near = f"{row['fewest_walls']}, {row['mean_walls']:.2f}" if "counted" in row else ""
-            counted, fewest = str(row.get("counted", "")), str(row.get("fewest_neighbours", ""))
-            grows = law["P"] * np.log(row["N"])
-            entropy = [f"{row['entropy']:.3f}", f"{grows:.3f}"]
-            rows.append(
-                [*head, str(row["N"]), str(row["formula"]), counted, str(row["sampled"]), near, fewest, *entropy]
-            )
-    columns = ["P", "biases", "N", "formula", "counted", "seen", "walls", "neighbours", "entropy", "P log N"]
-    return markdown(columns, rows, left=0)
-
-
-def _slopes(laws: Sequence[Mapping[str, Any]]) -> str:
+    blank = {"counted": None, "fewest_neighbours": None}
     rows = [
-        [
-            str(law["P"]),
-            "yes" if law["bias"] else "no",
-            f"{law['slope_states']:.3f}",
-            f"{law['slope_entropy']:.3f}",
-        ]
+        {**blank, **law, **row, "near": _walls(row), "grows": law["P"] * np.log(row["N"])}
         for law in laws
+        for row in law["rows"]
     ]
-    return markdown(["P", "biases", "slope of log states", "slope of entropy"], rows, left=0)
+    return table(
+        "P | biases | N | formula | counted | seen | walls | neighbours | entropy | P log N",
+        "{P} | {bias!w} | {N} | {formula} | {counted} | {sampled} | {near} | {fewest_neighbours} | {entropy:.3f} | "
+        "{grows:.3f}",
+        rows,
+        left=0,
+    )
+
+
+def _walls(row: Mapping[str, Any]) -> str | None:
+    return fill("{fewest_walls}, {mean_walls:.2f}", row) if "counted" in row else None
 
 
 def _simulated(sets: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for one in sets:
-        runs = one["runs"]
-        words = "clipping alone" if one["explained"] == 1 else f"noise, {one['explained']:.0%} of a variance shared"
-        found = sum(run["found"] == 3 for run in runs)
-        rows.append(
-            [
-                words,
-                str(one["n_rows"]),
-                str(len(runs)),
-                f"{np.mean([run['n_empty'] for run in runs]):.1f}",
-                f"{max(run['largest_error'] for run in runs):.2f}",
-                f"{max(run['largest_error_full'] for run in runs):.2f}",
-                f"{np.sqrt(np.mean([run['rms_error_full'] ** 2 for run in runs])):.3f}",
-                f"{max(run['degrees'] for run in runs):.2f}°",
-                f"{found} of {len(runs)}",
-            ]
-        )
-    return markdown(
-        ["data", "rows", "sets", "empty", "largest error", "no empty cell", "rms", "angle", "P found"], rows
+        runs = {name: np.array([run[name] for run in one["runs"]]) for name in one["runs"][0]}
+        words = "clipping alone" if one["explained"] == 1 else "noise, {explained:.0%} of a variance shared"
+        most = {name: runs[name].max() for name in ("largest_error", "largest_error_full", "degrees")}
+        rms, found = np.sqrt(np.mean(runs["rms_error_full"] ** 2)), runs["found"] == 3
+        rows.append({**runs, **one, **most, "words": fill(words, one), "n": len(found), "rms": rms, "found": found})
+    return table(
+        "data | rows | sets | empty | largest error | no empty cell | rms | angle | P found",
+        "{words} | {n_rows} | {n} | {n_empty!a:.1f} | {largest_error:.2f} | {largest_error_full:.2f} | {rms:.3f} | "
+        "{degrees:.2f}° | {found!n}",
+        rows,
     )

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from latentbits.data.toys import LINE_PATTERNS
+from latentbits.papers.forms import table
 from latentbits.papers.lewicki_sejnowski_1996.figures import WAYS
-from latentbits.papers.pages import markdown, page, pictures
+from latentbits.papers.pages import page, pictures
 
 __all__ = ["NAMES", "report"]
 
@@ -40,6 +41,7 @@ TITLES = {"2 ours": "Figure 2, our learner", "rows": "Rows", "digits": "Digits",
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """Write the whole page, in Markdown."""
+    ours = results["shifts"]["runs"]["ours"]
     body = [
         f"**What we do not have.** {expected['missing']}",
         "## Lines",
@@ -57,9 +59,19 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "not exclude each other, about 10. *Shifts*: of the 16 local ones, those with a unit. *Overlap*: cosine of "
         "what the two top units do to the second layer. *Belong*: share of the shifts that one top unit makes at least "
         "three times as frequent as the other does. *Direction*: share of rows whose direction the top units tell.",
-        *(_run_by_run(results["shifts"]["runs"])),
+        f"Run by run, {NAMES['ours']}:",
+        table(
+            "run | bits | error | shifts | dead units | overlap | belong | direction",
+            "{run} | {bits:.3f} | {error:.3f} | {n_covered} | {n_dead} | {overlap:.2f} | {belong:.0%} | "
+            "{direction:.1%}",
+            sorted(({**one, "run": k} for k, one in enumerate(ours, 1)), key=lambda one: one["bits"]),
+        ),
         "## Digits",
-        _digits(results["digits"]),
+        table(
+            " | bits per unseen digit | error | units on in a digit | seconds",
+            "{name} | {bits!a:.2f} | {error} | {active:.1f} | {seconds:.0f}",
+            _digits(results["digits"]),
+        ),
         f"{results['digits']['n_train']} of scikit-learn's 8 x 8 digits to learn from, {results['digits']['n_test']} "
         "others to score. *Error*: standard error of the estimate of log p.",
     ]
@@ -67,87 +79,40 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     return page(title, quick, results, expected, body, pictures(results["figures"], CAPTIONS, TITLES, alt="{}"))
 
 
+def _over(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """List the numbers of all runs, by recipe."""
+    return [
+        {
+            "name": NAMES[recipe],
+            **{key: np.array([one[key] for one in many]) for key, value in many[0].items() if np.isscalar(value)},
+        }
+        for recipe, many in runs.items()
+    ]
+
+
 def _lines(found: Mapping[str, Any]) -> str:
-    rows = []
-    for recipe, runs in found["runs"].items():
-        rows.append(
-            [
-                NAMES[recipe],
-                f"{sum(one['n_lines'] == 10 for one in runs)} of {len(runs)}",
-                _range([one["n_lines"] for one in runs], "g"),
-                f"{np.mean([one['n_patterns'] for one in runs]):.1f} of {len(LINE_PATTERNS)}",
-                _range([one["broad_on"] for one in runs], ".2f"),
-                f"{sum(one['has_bias'] for one in runs)} of {len(runs)}",
-                _range([one["bits"] for one in runs], ".2f"),
-                f"{np.median([one['seconds'] for one in runs]):.1f}",
-            ]
-        )
-    best = f"bits (best possible {found['optimum']:.3f})"
-    columns = ["", "all ten", "lines found", "patterns", "like a bias", "a bias", best, "seconds a run"]
-    return markdown(columns, rows)
+    rows = [{**one, "all": one["n_lines"] == 10, "of": len(LINE_PATTERNS)} for one in _over(found["runs"])]
+    return table(
+        f" | all ten | lines found | patterns | like a bias | a bias | bits (best possible {found['optimum']:.3f}) | "
+        "seconds a run",
+        "{name} | {all!n} | {n_lines!b:g} | {n_patterns!a:.1f} of {of} | {broad_on!b:.2f} | {has_bias!n} | "
+        "{bits!b:.2f} | {seconds!m:.1f}",
+        rows,
+    )
 
 
 def _shifts(found: Mapping[str, Any]) -> str:
-    rows = []
-    for recipe, runs in found["runs"].items():
-        bits = [one["bits"] for one in runs]
-        rows.append(
-            [
-                NAMES[recipe],
-                f"{sum(b <= 10.5 for b in bits)} of {len(bits)}",
-                _range(bits, ".2f"),
-                _range([one["n_covered"] for one in runs], "g"),
-                _range([one["n_dead"] for one in runs], "g"),
-                f"{np.median([one['overlap'] for one in runs]):.2f}",
-                f"{np.median([one['direction'] for one in runs]):.1%}",
-                f"{np.median([one['seconds'] for one in runs]):.1f}",
-            ]
-        )
-    columns = ["", "at most 10.5 bits", "bits", "shifts", "dead units", "overlap", "direction", "seconds a run"]
-    return markdown(columns, rows)
+    return table(
+        " | at most 10.5 bits | bits | shifts | dead units | overlap | direction | seconds a run",
+        "{name} | {good!n} | {bits!b:.2f} | {n_covered!b:g} | {n_dead!b:g} | {overlap!m:.2f} | {direction!m:.1%} | "
+        "{seconds!m:.1f}",
+        [{**one, "good": one["bits"] <= 10.5} for one in _over(found["runs"])],
+    )
 
 
-def _run_by_run(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """List all runs of our learner, the best first."""
-    lines = [
-        [
-            str(seed + 1),
-            f"{one['bits']:.3f}",
-            f"{one['error']:.3f}",
-            str(one["n_covered"]),
-            str(one["n_dead"]),
-            f"{one['overlap']:.2f}",
-            f"{one['belong']:.0%}",
-            f"{one['direction']:.1%}",
-        ]
-        for seed, one in sorted(enumerate(runs["ours"]), key=lambda pair: pair[1]["bits"])
+def _digits(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    networks = [
+        {**one, "name": f"network {name}", "error": f"{one['error']:.2f}"} for name, one in found["networks"].items()
     ]
-    columns = ["run", "bits", "error", "shifts", "dead units", "overlap", "belong", "direction"]
-    return [f"Run by run, {NAMES['ours']}:", markdown(columns, lines)]
-
-
-def _digits(found: Mapping[str, Any]) -> str:
-    rows = [
-        [
-            f"network {name}",
-            f"{one['bits']:.2f}",
-            f"{one['error']:.2f}",
-            f"{one['active']:.1f}",
-            f"{one['seconds']:.0f}",
-        ]
-        for name, one in found["networks"].items()
-    ]
-    rows += [[name, f"{np.mean(bits):.2f}", "0", "", ""] for name, bits in found["others"].items()]
-    return markdown(["", "bits per unseen digit", "error", "units on in a digit", "seconds"], rows)
-
-
-def _range(values: Sequence[float], form: str) -> str:
-    """Write the median, with least and largest in brackets.
-
-    >>> _range([3, 1, 2, 7], "g"), _range([2.0], ".1f")
-    ('2.5 (1 to 7)', '2.0')
-    """
-    middle = np.median(values)
-    if min(values) == max(values):
-        return f"{middle:{form}}"
-    return f"{middle:{form}} ({min(values):{form}} to {max(values):{form}})"
+    exact = {"error": "0", "active": None, "seconds": None}
+    return [*networks, *({**exact, "name": name, "bits": bits} for name, bits in found["others"].items())]

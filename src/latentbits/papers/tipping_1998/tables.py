@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from latentbits.papers.pages import findings, head, markdown, measured_on, pictures, spread
+from latentbits.papers.forms import fill, named, table
+from latentbits.papers.pages import findings, head, measured_on, pictures
 
 __all__ = ["report"]
 
@@ -28,7 +29,7 @@ TITLES = {"maps": "Several maps"}
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """Write the whole page, in Markdown."""
-    stopping = results["stopping"]
+    stopping, paces = results["stopping"], results["paces"]["ratios"]
     title, quick = "Tipping (1998): the paper's numbers beside ours", "few seeds and digits, times from a single fit"
     parts = [
         *head(title, quick, results, expected),
@@ -43,6 +44,13 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         f"`variational`; *settled after* is when the error by the sample came within 0.01 nats of its end for good, "
         f"*as good after* when it was first below the end of `variational`. *Two rounds* takes (8) and (6, 7) twice in "
         f"an E-step.",
+        table(
+            "time of sampling over that of variational | runs | to the end | until the error by the sample has settled",
+            "{title} | {n} | {slower!b:.1f} | {settles_later!b:.1f}",
+            [{**one, "n": len(one["slower"]), "title": results["sets"][key]["title"]} for key, one in paces.items()],
+        ),
+        "Over synthetic sets with prototypes of their own, and over starts on the digits: the median, the least and "
+        f"the most. {measured_on(results['paces']['machine'])}",
         *([DIGITS] if "best_digits" in results["relations"] else []),
         measured_on(results["machine"]),
         "## Do the paper's findings hold?",
@@ -53,7 +61,11 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "*Separation* is the share of rows whose place on the map is nearest to the place of their own prototype; *the "
         "bits themselves* is the share with fewer bits to differ from their own prototype than from the others.",
         "## The approximate posterior",
-        _posteriors(results["sets"]),
+        table(
+            "set | bits | gap, nats | shift | area",
+            "{title} | {n_columns} | {posterior[gap]:.3f} | {posterior[shift]:.3f} | {posterior[area]:.3f}",
+            results["sets"].values(),
+        ),
         "*Gap*: mean of log p(row) less its bound. *Shift*: median distance of the approximate posterior mean from the "
         "exact one, in posterior standard deviations. *Area*: median of the approximate over the exact posterior's "
         "area; below 1 the approximation is too sure.",
@@ -65,88 +77,81 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
 
 
 def _table_1(sets: Mapping[str, Any], paper: Mapping[str, Any]) -> str:
-    columns = ["set", "algorithm", "seconds", "time", "settled after", "as good after", "iterations",
-               "error by the sample", "error by quadrature", "paper: seconds", "paper: time",
-               "paper: error"]  # fmt: skip
-    rows = []
+    rows: list[dict[str, Any]] = []
     for key, one in sets.items():
-        size = f"{one['title']} ({one['n_rows']} x {one['n_columns']})"
-        theirs = paper.get(key, {})
-        for place, (name, row) in enumerate(one["algorithms"].items()):
-            rows.append([size if place == 0 else "", name, *_ours(row), *_theirs(theirs, name)])
-        rows.append(["", "independent bits", "", "", "", "", "", "", f"{one['independent_error']:.2f}", "", "", ""])
-    return markdown(columns, rows, left=2)
+        theirs, title = paper.get(key, {}), fill("{title} ({n_rows} x {n_columns})", one)
+        for name, row in one["algorithms"].items():
+            rows.append({**_cells(row, theirs.get(name), theirs.get("variational")), "set": title, "name": name})
+            title = ""
+        independent = {"name": "independent bits", "exact": f"{one['independent_error']:.2f}"}
+        rows.append({**dict.fromkeys(rows[-1]), **independent})
+    return table(
+        "set | algorithm | seconds | time | settled after | as good after | iterations | error by the sample | "
+        "error by quadrature | paper: seconds | paper: time | paper: error",
+        "{set} | {name} | {cpu_seconds:.3f} | {relative_time:.1f} | {settled} | {as_good} | {iterations} | {sample} | "
+        "{exact} | {their_seconds:g} | {their_time:.1f} | {their_error:.2f}",
+        rows,
+        left=2,
+    )
 
 
-def _ours(row: Mapping[str, Any]) -> list[str]:
-    times = [row.get(f"cpu_seconds_to_{what}") for what in ("settle", "variational_error")]
+def _cells(row: Mapping[str, Any], theirs: Mapping[str, Any] | None, base: Mapping[str, Any] | None) -> dict[str, Any]:
+    ends = (row.get(f"cpu_seconds_to_{what}") for what in ("settle", "variational_error"))
+    settled, as_good = (None if end is None else f"{end:.3f} s" for end in ends)
     digits = 2 if row["sample_error"] >= 20 else 3
-    return [
-        f"{row['cpu_seconds']:.3f}",
-        f"{row['relative_time']:.1f}",
-        *("" if one is None else f"{one:.3f} s" for one in times),
-        f"{row['iterations']}" + ("" if row["stopped"] == "converged" else f" ({row['stopped']})"),
-        f"{row['sample_error']:.{digits}f}",
-        f"{row['exact_error']:.{digits}f}",
-    ]
-
-
-def _theirs(table: Mapping[str, Any], name: str) -> list[str]:
-    if name not in table:
-        return ["", "", ""]
-    seconds, error = table[name]["seconds"], table[name]["error"]
-    return [f"{seconds:g}", f"{seconds / table['variational']['seconds']:.1f}", f"{error:.2f}"]
+    return {
+        **row,
+        "settled": settled,
+        "as_good": as_good,
+        "iterations": f"{row['iterations']}" + ("" if row["stopped"] == "converged" else f" ({row['stopped']})"),
+        "sample": f"{row['sample_error']:.{digits}f}",
+        "exact": f"{row['exact_error']:.{digits}f}",
+        "their_seconds": theirs and theirs["seconds"],
+        "their_time": theirs and base and theirs["seconds"] / base["seconds"],
+        "their_error": theirs and theirs["error"],
+    }
 
 
 def _seeds(seeds: Mapping[str, Any]) -> str:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for one in seeds.values():
-        head = one["title"]
+        title = one["title"]
         for name, by in one["algorithms"].items():
-            errors = [spread(by["sample_error"], 3), spread(by["exact_error"], 3)]
-            rows.append([head, name, *errors, *_shares(by.get("separation"))])
-            head = ""
-        by_bits = one.get("separation_by_bits")
-        if by_bits is not None:
-            rows.append(["", "the bits themselves", "", "", *_shares(by_bits)])
-    columns = ["", "algorithm", "error by the sample", "error by quadrature", "separation", "worst set"]
-    return markdown(columns, rows, left=2)
-
-
-def _shares(values: Sequence[float] | None) -> list[str]:
-    return ["", ""] if values is None else [spread(values, 4), f"{min(values):.4f}"]
+            rows.append({**by, "title": title, "name": name, "separation": by.get("separation")})
+            title = ""
+        if one.get("separation_by_bits") is not None:
+            bits = {"name": "the bits themselves", "separation": one["separation_by_bits"]}
+            rows.append({**dict.fromkeys(rows[-1]), **bits})
+    return table(
+        " | algorithm | error by the sample | error by quadrature | separation | worst set",
+        "{title} | {name} | {sample_error!d:.3f} | {exact_error!d:.3f} | {separation!d:.4f} | {separation!l:.4f}",
+        rows,
+        left=2,
+    )
 
 
 def _words(found: Mapping[str, Any]) -> list[str]:
     """Write pixels and maps, where they were looked at."""
     parts = []
     if "pixels" in found:
-        rows = [[n, spread(each, 4)] for n, each in found["pixels"].items()]
+        pixels = ({"n": n, "each": each} for n, each in found["pixels"].items())
         parts += [
             "## Posteriors of maps of fewer pixels",
-            markdown(["pixels", "divergence, nats"], rows),
+            table("pixels | divergence, nats", "{n} | {each!d:.4f}", pixels),
             "Median over rows of the divergence of the approximate posterior from the exact one, on maps that were "
             "learned from so many pixels of the twos; mean and standard deviation over draws of pixels.",
         ]
     if "maps" in found:
-        rows = [
-            [n, spread(one["seen"], 2), spread(one["unseen"], 2), spread(one["loop"], 3) if n != "1" else ""]
-            for n, one in found["maps"].items()
-        ]
+        maps = ({**one, "loop": None if one["name"] == "1" else one["loop"]} for one in named(found["maps"]))
         parts += [
             "## Several maps",
-            markdown(["maps", "log-likelihood of rows learned from", "of unseen rows", "loops told by the map"], rows),
+            table(
+                "maps | log-likelihood of rows learned from | of unseen rows | loops told by the map",
+                "{name} | {seen!d:.2f} | {unseen!d:.2f} | {loop!d:.3f}",
+                maps,
+            ),
             "Nats per row; a mixture of maps in two dimensions, by the bound, with a weak prior on the weights; mean "
             "and standard deviation over starts. *Loops told by the map*: the area under the curve (1/2 for nothing) "
             "of the responsibility of the map that tells them best.",
         ]
     return parts
-
-
-def _posteriors(sets: Mapping[str, Any]) -> str:
-    rows = []
-    for one in sets.values():
-        found = one["posterior"]
-        cells = [f"{found['gap']:.3f}", f"{found['shift']:.3f}", f"{found['area']:.3f}"]
-        rows.append([one["title"], str(one["n_columns"]), *cells])
-    return markdown(["set", "bits", "gap, nats", "shift", "area"], rows)

@@ -47,6 +47,8 @@ class Plan(NamedTuple):
         Rows of table 1.
     repeats
         Of the fits that are timed.
+    n_timed, n_timed_starts
+        Synthetic sets with flips of 0.05, and starts on the digits, on which the paper's two algorithms are timed.
     n_seeds, n_starts
         Synthetic sets of each noise, and starts on the digits.
     pixels, n_draws
@@ -63,6 +65,8 @@ class Plan(NamedTuple):
     n_digits: int = 10_000
     algorithms: tuple[str, ...] = tuple(ALGORITHMS)
     repeats: int = 7
+    n_timed: int = 20
+    n_timed_starts: int = 5
     n_seeds: int = 20
     n_starts: int = 10
     pixels: tuple[int, ...] = (16, 64, 256)
@@ -73,9 +77,8 @@ class Plan(NamedTuple):
     tol: float = 1e-5
 
 
-QUICK = Plan(
-    n_digits=150, algorithms=MAIN, repeats=1, n_seeds=3, n_starts=0, n_draws=0, n_mixtures=0, step=0.1, tol=1e-4
-)
+QUICK = Plan(n_digits=150, algorithms=MAIN, repeats=1, n_timed=2, n_timed_starts=0, n_seeds=3, n_starts=0, n_draws=0,
+             n_mixtures=0, step=0.1, tol=1e-4)  # fmt: skip
 
 
 def all_trials(out: Path, plan: Plan, digits: str) -> list[Callable[[], Any]]:

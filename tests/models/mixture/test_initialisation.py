@@ -4,6 +4,7 @@ import jax
 import numpy as np
 from tests.models.mixture import twin
 
+from latentbits.core import keys
 from latentbits.core.tree import double, to_numpy
 from latentbits.models.mixture import initialisation
 
@@ -19,6 +20,8 @@ def test_components_whose_rows_differ_most_are_split():
     given = twin.parameters([0.4, 0.3, 0.2, 0.1], means)
     with double():
         grown = to_numpy(jax.jit(initialisation.split, static_argnums=2)(jax.random.key(0), given, 6))
+    on_host = initialisation.split(keys.of_seed(0), given, 6)
+    np.testing.assert_allclose(on_host.means, grown.means, rtol=1e-12)
     np.testing.assert_allclose(grown.weights, [0.4, 0.15, 0.1, 0.1, 0.15, 0.1], rtol=1e-6)
     np.testing.assert_allclose(grown.means[[0, 3]], means[[0, 3]], rtol=1e-6)
     for new, old in ((1, 1), (4, 1), (2, 2), (5, 2)):

@@ -10,10 +10,9 @@ what is left to gain hold there too.
 from __future__ import annotations
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.special import TINY
 
 __all__ = ["Counts", "Params", "complete_information", "gradient", "of", "params_at"]
@@ -36,32 +35,33 @@ class Counts(eqx.Module):
 
 def inside(params: Params) -> Params:
     """Move parameters `TINY` away from the borders, which a multiplicative step never leaves."""
-    weights = jnp.maximum(params.weights, TINY)
-    return Params(weights / weights.sum(), jnp.clip(params.means, TINY, 1 - TINY))
+    xp = namespace(params)
+    weights = xp.maximum(params.weights, TINY)
+    return Params(weights / weights.sum(), xp.clip(params.means, TINY, 1 - TINY))
 
 
 def of(params: Params) -> Float[Array, "components columns_and_one"]:
     """Return u and theta of each component."""
-    params = inside(params)
-    return jnp.concatenate([2 * jnp.sqrt(params.weights)[:, None], 2 * jnp.arcsin(jnp.sqrt(params.means))], 1)
+    xp, params = namespace(params), inside(params)
+    return xp.concatenate([2 * xp.sqrt(params.weights)[:, None], 2 * xp.arcsin(xp.sqrt(params.means))], 1)
 
 
 def params_at(at: Float[Array, "components columns_and_one"]) -> Params:
     """Return the weights and means at any coordinates."""
     squares = at[:, 0] ** 2
-    return Params(squares / squares.sum(), jnp.sin(at[:, 1:] / 2) ** 2)
+    return Params(squares / squares.sum(), namespace(at).sin(at[:, 1:] / 2) ** 2)
 
 
 def gradient(params: Params, counts: Counts) -> Float[Array, "components columns_and_one"]:
     """Differentiate log-likelihood and log-prior by the coordinates; tangential to the sphere of the weights."""
-    params = inside(params)
-    u = 2 * jnp.sqrt(params.weights)
+    xp, params = namespace(counts), inside(params)
+    u = 2 * xp.sqrt(params.weights)
     by_weight = 2 * counts.members / u - 0.5 * counts.members.sum() * u
-    by_mean = (counts.ones - counts.observed * params.means) / jnp.sqrt(params.means * (1 - params.means))
-    return jnp.concatenate([by_weight[:, None], by_mean], 1)
+    by_mean = (counts.ones - counts.observed * params.means) / xp.sqrt(params.means * (1 - params.means))
+    return xp.concatenate([by_weight[:, None], by_mean], 1)
 
 
 def complete_information(counts: Counts) -> Float[Array, "components columns_and_one"]:
     """Return the information of each coordinate if every row's component were known; at least that of one row."""
-    n = counts.members.sum()
-    return jnp.maximum(jnp.concatenate([jnp.full_like(counts.members, n)[:, None], counts.observed], 1), 1)
+    xp, n = namespace(counts), counts.members.sum()
+    return xp.maximum(xp.concatenate([xp.full_like(counts.members, n)[:, None], counts.observed], 1), 1)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Float, Key
+from jaxtyping import Float, ScalarLike
 
-from latentbits.core.arrays import Array
-from latentbits.core.batch import Batch
+from latentbits.core import keys
+from latentbits.core.arrays import AnyKey, Array, namespace, normal, on_device, repeat, uniform
+from latentbits.core.compilation import Program
 from latentbits.core.model import Summary
-from latentbits.core.special import log_probabilities
+from latentbits.core.special import TINY, log_probabilities
 from latentbits.models.mixture import tuning
 from latentbits.models.mixture.coordinates import Params
 
 __all__ = ["Effort", "best_of_short_runs", "effort_for", "random_rows", "split", "split_sizes", "with_equal_weights"]
+
+
+# Rows x columns x components x runs x iterations of short runs up to which NumPy does: it needs half a second
+# of one core for so many, about as much as it takes to compile the runs.
+MOST_TERMS_ON_HOST = 2**31
+
+
+class _Runs(NamedTuple):
+    """Short runs: the objective before the last step, and the parameters after it."""
+
+    value: Float[Array, " starts"]
+    weights: Float[Array, "starts components"]
+    means: Float[Array, "starts components columns"]
 
 
 class Effort(NamedTuple):
@@ -39,59 +51,85 @@ def effort_for(n_columns: int, n_components: int) -> Effort:
 
 
 def random_rows(
-    n_starts: int, n_components: int, key: Key[Array, ""], summary: Summary
+    n_starts: int, n_components: int, key: AnyKey, summary: Summary
 ) -> Float[Array, "starts components columns"]:
     """Draw means of components: anywhere in every second start, else around rows, halfway to the column means.
 
-    The first find classes that differ in few columns, the second those of many.  All starts at once, from one call of
-    the generator: it is what compiles longest.
+    The first find classes that differ in few columns, the second those of many.
     """
-    n, d = summary.sample.shape
-    uniform = jax.random.uniform(key, (n_starts, n + n_components * d), summary.sample.dtype)
+    xp, (n, d) = namespace(summary), summary.sample.shape
+    draws = uniform(key, (n_starts, n + n_components * d))
     if n_components <= n:
-        _, drawn = jax.lax.top_k(uniform[:, :n], n_components)
+        drawn = xp.argsort(-draws[:, :n], axis=1)[:, :n_components]
     else:  # some rows more than once
-        drawn = (uniform[:, n : n + n_components] * n).astype(jnp.int32)
-    row = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean)
-    jitter = uniform[:, n:].reshape(row.shape)
-    anywhere = (jnp.arange(n_starts) % 2 == 1)[:, None, None]
-    means = jnp.where(anywhere, jitter, 0.25 * row + 0.25 * jitter + 0.5 * summary.mean)
-    return jnp.clip(means, 0.01, 0.99)
+        drawn = (draws[:, n : n + n_components] * n).astype("int32")
+    row = xp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean)
+    jitter = draws[:, n:].reshape(row.shape)
+    anywhere = (xp.arange(n_starts) % 2 == 1)[:, None, None]
+    means = xp.where(anywhere, jitter, 0.25 * row + 0.25 * jitter + 0.5 * summary.mean)
+    return xp.clip(means, 0.01, 0.99)
 
 
 def with_equal_weights(means: Float[Array, "components columns"]) -> Params:
     """Give all components the same weight."""
-    return Params(jnp.full(len(means), 1 / len(means), means.dtype), means)
+    return Params(namespace(means).full(len(means), 1 / len(means), means.dtype), means)
 
 
-Step = Callable[[Params, Batch], tuple[Float[Array, ""], Params]]
-
-
-def best_of_short_runs(step: Step, n_components: int, key: Key[Array, ""], summary: Summary) -> Params:
+def best_of_short_runs(strength: ScalarLike, n_components: int, key: AnyKey, summary: Summary) -> Params:
     """Run EM briefly on the sample of rows from several starts, and return the parameters with the best objective.
 
-    `step` gives the objective of parameters on a batch, and where an iteration of EM takes them.
+    On the host in NumPy, but where it would take seconds.
     """
     effort = effort_for(summary.sample.shape[1], n_components)
-    batch = _sampled(summary, n_components, key)
-    means = random_rows(effort.n_starts, n_components, key, summary)
-
-    def run(means: Float[Array, "components columns"]) -> tuple[Float[Array, ""], Params]:
-        begin = (jnp.asarray(-jnp.inf, means.dtype), with_equal_weights(means))
-        return jax.lax.fori_loop(0, effort.n_iter, lambda _, at: step(at[1], batch), begin)
-
-    values, params = jax.vmap(run)(means)
-    best = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values))  # of the point before the last step: near enough
-    return jax.tree.map(lambda x: x[best], params)
+    terms = _n_sampled(summary, n_components) * summary.sample.shape[1] * n_components
+    if on_device(summary) or terms * effort.n_starts * effort.n_iter <= MOST_TERMS_ON_HOST:
+        return _best(strength, key, summary, n_components)
+    return _compiled(strength, key, summary, n_components=n_components)
 
 
-def _sampled(summary: Summary, n_components: int, key: Key[Array, ""]) -> Batch:
-    """Make a batch of the sample, each row of a small table once."""
+def _best(strength: ScalarLike, key: AnyKey, summary: Summary, n_components: int) -> Params:
+    """Take all starts together through plain EM: their components are the rows of one product."""
+    xp, k, d = namespace(summary), n_components, summary.sample.shape[1]
+    effort, n = effort_for(d, k), _n_sampled(summary, n_components)
+    counted = (xp.arange(n) < summary.n_rows).astype(summary.sample.dtype)  # each row of a small table once
+    values, observed = summary.sample[:n], summary.sample_observed[:n].astype(summary.sample.dtype)
+    ones, seen = counted @ values, counted @ observed
+    mean = (ones + strength / 2) / xp.maximum(seen + strength, TINY)
+
+    def step(at: _Runs) -> _Runs:
+        log_weight, (log_one, log_zero) = xp.log(xp.maximum(at.weights, TINY)), log_probabilities(at.means)
+        # float64 bears one product with the log-odds, whose terms may cancel
+        log_joint = (log_one - log_zero).reshape(-1, d) @ values.T + log_zero.reshape(-1, d) @ observed.T
+        log_joint = log_joint.reshape(-1, k, n) + log_weight[:, :, None]
+        top = log_joint.max(1, keepdims=True)
+        scaled = xp.exp(log_joint - top)
+        total = scaled.sum(1, keepdims=True)
+        prior = log_weight.sum(1) + (log_one @ mean + log_zero @ (1 - mean)).sum(1)
+        value = (top + xp.log(total))[:, 0] @ counted + strength * prior
+        share = (scaled * (counted / total)).reshape(-1, n)
+        members = share.sum(1).reshape(-1, k) + strength
+        ones = (share @ values).reshape(-1, k, d) + strength * mean
+        seen = (share @ observed).reshape(-1, k, d) + strength
+        means = xp.where(seen > TINY, ones / xp.maximum(seen, TINY), at.means)
+        return _Runs(value, members / members.sum(1, keepdims=True), xp.clip(means, 0, 1))
+
+    means = random_rows(effort.n_starts, k, key, summary)
+    weights = xp.full((effort.n_starts, k), 1 / k, means.dtype)
+    runs = repeat(effort.n_iter, step, _Runs(xp.full(effort.n_starts, -xp.inf, means.dtype), weights, means))
+    # of the point before the last step: near enough
+    best = xp.argmax(xp.where(xp.isnan(runs.value), -xp.inf, runs.value))
+    return Params(runs.weights[best], runs.means[best])
+
+
+@partial(Program, seldom=True)
+def _compiled(strength: ScalarLike, key: Array, summary: Summary, *, n_components: int) -> Params:
+    return _best(strength, keys.typed(key), summary, n_components)
+
+
+def _n_sampled(summary: Summary, n_components: int) -> int:
+    """Choose how many rows of the sample short runs learn from."""
     n, d = summary.sample.shape
-    n = min(n, max(2**19 // (d * n_components), tuning.START_ROWS_PER_COMPONENT * n_components))
-    weight = (jnp.arange(n) < summary.n_rows).astype(summary.sample.dtype)
-    observed = summary.sample_observed[:n].astype(summary.sample.dtype)
-    return Batch(summary.sample[:n], observed, weight, jnp.arange(n, dtype=jnp.uint32), key)
+    return min(n, max(2**19 // (d * n_components), tuning.START_ROWS_PER_COMPONENT * n_components))
 
 
 def split_sizes(n_components: int) -> tuple[int, ...]:
@@ -106,23 +144,21 @@ def split_sizes(n_components: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def split(key: Key[Array, ""], params: Params, n_components: int, first: bool = False) -> Params:
+def split(key: AnyKey, params: Params, n_components: int, first: bool = False) -> Params:
     """Split components in two, up to `n_components`, both halves slightly perturbed.
 
     Where not all are to be split, those are whose rows differ most: the largest weight times the sum of the variances
     of the bits; or the `first`, as in the paper (three classes then often end as one and a half and a half).
     """
-    old = params.weights.shape[0]
+    xp, old = namespace(params), params.weights.shape[0]
     new = n_components - old
     if new <= 0:
         return params
-    spread = params.weights * jnp.sum(params.means * (1 - params.means), 1)
-    chosen = jnp.arange(new) if first or new == old else jnp.sort(jnp.argsort(-spread)[:new])
-    weights = params.weights.at[chosen].multiply(0.5)
-    weights = jnp.concatenate([weights, weights[chosen]])
-    means = jnp.concatenate([params.means, params.means[chosen]])
-    touched = jnp.ones(n_components).at[:old].set(0).at[chosen].set(1)
+    spread = params.weights * (params.means * (1 - params.means)).sum(1)
+    chosen = xp.arange(new) if first or new == old else xp.sort(xp.argsort(-spread)[:new])
+    touched = xp.append((xp.arange(old)[:, None] == chosen).any(1), xp.ones(new, bool))
+    weights = xp.append(params.weights, params.weights[chosen]) * xp.where(touched, 0.5, 1)
     # in log-odds, so that rare bits stay rare: enough to break the tie, too little to forget what was learned
-    log_one, log_zero = log_probabilities(means)
-    noise = 0.4 * touched[:, None] * jax.random.normal(key, means.shape, means.dtype)
-    return Params(weights, jax.nn.sigmoid(log_one - log_zero + noise))
+    log_one, log_zero = log_probabilities(xp.concatenate([params.means, params.means[chosen]]))
+    noise = 0.4 * touched[:, None] * normal(key, log_one.shape)
+    return Params(weights, 1 / (1 + xp.exp(log_zero - log_one - noise)))

@@ -12,6 +12,8 @@ gradient in a diagonal metric, as `core/secants.py` needs it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,7 +22,7 @@ from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
 
 from latentbits.core import secants
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Summary
@@ -93,7 +95,7 @@ def _memberships(params: Params, batch: Batch) -> Float[Array, "rows components"
 def _prepare(params: Params, state: Secants | None, progress: Progress | None) -> mixture.Shared:
     log_one, log_zero = log_probabilities(params.means)
     # the weights of a row are its own, and come later
-    return mixture.Shared(jnp.zeros_like(params.weights), log_one, log_zero, log_zero.sum(1))
+    return mixture.Shared(namespace(params).zeros_like(params.weights), log_one, log_zero, log_zero.sum(1))
 
 
 def _log_joint(params: Params, shared: mixture.Shared, batch: Batch) -> Float[Array, "rows components"]:
@@ -147,14 +149,15 @@ def _sample(params: Params, shared: mixture.Shared, keys: Key[Array, " rows"]) -
 
 
 def _coordinates(params: Params) -> Float[Array, "components coordinates"]:
-    means = jnp.clip(params.means, TINY, 1 - TINY)
-    return jnp.concatenate([params.slopes, 2 * jnp.arcsin(jnp.sqrt(means))], 1)
+    xp = namespace(params)
+    means = xp.clip(params.means, TINY, 1 - TINY)
+    return xp.concatenate([params.slopes, 2 * xp.arcsin(xp.sqrt(means))], 1)
 
 
 def _params_at(params: Params, at: Float[Array, "components coordinates"], owned: Counts) -> Params:
     q = params.slopes.shape[1]
     weights = owned.members / owned.members.sum()
-    return Params(weights, jnp.sin(at[:, q:] / 2) ** 2, at[:, :q], params.centre, params.turn)
+    return Params(weights, namespace(at).sin(at[:, q:] / 2) ** 2, at[:, :q], params.centre, params.turn)
 
 
 def _objective(settings: mixture.Settings, params: Params, shared: mixture.Shared, stats: Stats) -> Float[Array, ""]:
@@ -175,31 +178,29 @@ def _update(
     stats: Stats,
     progress: Progress,
 ) -> tuple[Secants | None, Params]:
-    counts = mixture.with_prior(stats.owned, settings.smoothing)
+    xp, counts = namespace(stats), mixture.with_prior(stats.owned, settings.smoothing)
     means = mixture.maximised(coordinates.Params(params.weights, params.means), counts).means
-    plain = eqx.tree_at(
-        lambda p: (p.means, p.slopes), params, (means, params.slopes + 2 / stats.n_rows * stats.by_slope)
-    )
+    plain = replace(params, means=means, slopes=params.slopes + 2 / stats.n_rows * stats.by_slope)
     at, image = _coordinates(params), _coordinates(plain)
     if state is None:
         return None, _params_at(params, image, stats.owned)
     by_angle = coordinates.gradient(coordinates.Params(params.weights, params.means), counts)[:, 1:]
-    information = jnp.concatenate([jnp.full_like(params.slopes, stats.n_rows / 2), jnp.maximum(counts.observed, 1)], 1)
+    information = xp.concatenate([xp.full_like(params.slopes, stats.n_rows / 2), xp.maximum(counts.observed, 1)], 1)
     value = _objective(settings, params, shared, stats)
     state, ahead = secants.advance(
         state,
         at.ravel(),
         value,
         image.ravel(),
-        jnp.concatenate([stats.by_slope, by_angle], 1).ravel(),
-        jnp.sqrt(information).ravel(),
-        slack=tuning.FLOAT64_ROUNDING * jnp.abs(value),
+        xp.concatenate([stats.by_slope, by_angle], 1).ravel(),
+        xp.sqrt(information).ravel(),
+        slack=tuning.FLOAT64_ROUNDING * xp.abs(value),
         floor=tuning.FLOAT64_ROUNDING**2 * 1000 * stats.n_rows * at.size,
     )
     return state, _params_at(params, ahead.reshape(at.shape), stats.owned)
 
 
-def _init(settings: mixture.Settings, whitening: Whitening, key: Key[Array, ""], summary: Summary) -> Params:
+def _init(settings: mixture.Settings, whitening: Whitening, key: AnyKey, summary: Summary) -> Params:
     """Start as a mixture without covariates does: all rows have the same weights."""
     d = summary.mean.shape[0] - whitening.centre.shape[0]
     bits = Summary(
@@ -211,10 +212,11 @@ def _init(settings: mixture.Settings, whitening: Whitening, key: Key[Array, ""],
         summary.sample_observed[:, :d],
     )
     start = mixture.from_short_runs(settings, key, bits)
-    log_weight = jnp.log(jnp.maximum(start.weights, 1e-3))
-    slopes = jnp.zeros((len(log_weight), whitening.centre.shape[0] + 1), start.means.dtype)
-    slopes = slopes.at[:, 0].set(log_weight - log_weight.mean())
-    return Params(start.weights, start.means, slopes, jnp.asarray(whitening.centre), jnp.asarray(whitening.turn))
+    xp = namespace(start)
+    log_weight = xp.log(xp.maximum(start.weights, 1e-3))
+    flat = xp.zeros((len(log_weight), whitening.centre.shape[0]), start.means.dtype)
+    slopes = xp.concatenate([(log_weight - log_weight.mean())[:, None], flat], 1)
+    return Params(start.weights, start.means, slopes, xp.asarray(whitening.centre), xp.asarray(whitening.turn))
 
 
 def model(
@@ -255,4 +257,5 @@ def model(
         stages=(Iterate("EM"),),
         start=_start if accelerate else None,
         left=secants.left if accelerate else None,
+        on_host=True,
     )

@@ -23,7 +23,7 @@ from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
 
 from latentbits.core import secants
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.model import (
@@ -89,15 +89,16 @@ class Posterior(eqx.Module):
 
 def _prepare(params: Params, state: Secants | newton.State | None, progress: Progress | None) -> Shared:
     log_one, log_zero = log_probabilities(params.means)
-    return Shared(jnp.log(jnp.maximum(params.weights, TINY)), log_one, log_zero, log_zero.sum(1))
+    xp = namespace(params)
+    return Shared(xp.log(xp.maximum(params.weights, TINY)), log_one, log_zero, log_zero.sum(1))
 
 
 def _prepare_annealing(warmest: ScalarLike, params: Params, state: None, progress: Progress | None) -> Shared:
     """Prepare a pass with beta on its way to 1, which it reaches after the last pass."""
     assert progress is not None, "annealing is a way of learning"
     plain = _prepare(params, state, progress)
-    over = progress.iteration.astype(plain.log_weight.dtype) / jnp.maximum(progress.max_iter, 1)
-    beta = jnp.asarray(warmest + (1 - warmest) * over)
+    over = progress.iteration.astype(plain.log_weight.dtype) / namespace(params).maximum(progress.max_iter, 1)
+    beta = warmest + (1 - warmest) * over
     return Shared(plain.log_weight, plain.log_one, plain.log_zero, plain.log_none, beta)
 
 
@@ -185,7 +186,7 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
 
 def column_means(owned: Counts, strength: ScalarLike) -> Float[Array, " columns"]:
     # responsibilities sum to 1, so these are the plain column means, the same at every iteration
-    return (owned.ones.sum(0) + strength / 2) / jnp.maximum(owned.observed.sum(0) + strength, TINY)
+    return (owned.ones.sum(0) + strength / 2) / namespace(owned).maximum(owned.observed.sum(0) + strength, TINY)
 
 
 def with_prior(owned: Counts, strength: ScalarLike) -> Counts:
@@ -196,8 +197,9 @@ def with_prior(owned: Counts, strength: ScalarLike) -> Counts:
 
 def maximised(params: Params, counts: Counts) -> Params:
     """Maximise the expected log-likelihood (M-step); a component that owns nothing keeps its means."""
-    means = jnp.where(counts.observed > TINY, counts.ones / jnp.maximum(counts.observed, TINY), params.means)
-    return Params(counts.members / counts.members.sum(), jnp.clip(means, 0, 1))
+    xp = namespace(counts)
+    means = xp.where(counts.observed > TINY, counts.ones / xp.maximum(counts.observed, TINY), params.means)
+    return Params(counts.members / counts.members.sum(), xp.clip(means, 0, 1))
 
 
 def _left(state: newton.State) -> Float[Array, ""]:
@@ -205,7 +207,7 @@ def _left(state: newton.State) -> Float[Array, ""]:
 
 
 def _grown_to(size: int, first: bool) -> Transform:
-    def grow(key: Key[Array, ""], params: Params, state: Secants | newton.State | None) -> Params:
+    def grow(key: AnyKey, params: Params, state: Secants | newton.State | None) -> Params:
         return moved(params, initialisation.split(key, params, size, first))
 
     return Transform("splitting", grow)
@@ -233,7 +235,7 @@ def _evidence(params: Smoothed, shared: Shared, stats: Stats) -> Float[Array, ""
     """
     owned, strength = stats.owned, params.smoothing
     zeros = owned.observed - owned.ones
-    known = jnp.sum(owned.members * shared.log_weight) + jnp.sum(owned.ones * shared.log_one + zeros * shared.log_zero)
+    known = (owned.members * shared.log_weight).sum() + (owned.ones * shared.log_one + zeros * shared.log_zero).sum()
     entropy = stats.log_likelihood.sum() - known  # of the responsibilities
     return smoothing.log_evidence(strength, owned, column_means(owned, strength)) + entropy
 
@@ -253,15 +255,15 @@ def _update(
     plain = maximised(params, counts)
     if state is None:
         return None, moved(params, plain)
-    at, value = coordinates.of(params), _objective(settings, params, shared, stats)
+    xp, at, value = namespace(stats), coordinates.of(params), _objective(settings, params, shared, stats)
     state, ahead = secants.advance(
         state,
         at.ravel(),
         value,
         coordinates.of(plain).ravel(),
         coordinates.gradient(params, counts).ravel(),
-        jnp.sqrt(coordinates.complete_information(counts)).ravel(),
-        slack=tuning.FLOAT32_ROUNDING * jnp.abs(value),  # rows that are alike are rounded alike
+        xp.sqrt(coordinates.complete_information(counts)).ravel(),
+        slack=tuning.FLOAT32_ROUNDING * xp.abs(value),  # rows that are alike are rounded alike
         floor=tuning.FLOAT32_ROUNDING**2 * 1000 * stats.n_rows * at.size,
     )
     return state, moved(params, coordinates.params_at(ahead.reshape(at.shape)))
@@ -276,7 +278,7 @@ def _update_choosing(
     """
     mean = column_means(stats.owned, params.smoothing)
     chosen = smoothing.most_probable(params.smoothing, stats.owned, mean)
-    strength = jnp.where(progress.iteration < tuning.SMOOTHING_FIXED_PASSES, params.smoothing, chosen)
+    strength = namespace(stats).where(progress.iteration < tuning.SMOOTHING_FIXED_PASSES, params.smoothing, chosen)
     to = maximised(params, with_prior(stats.owned, strength))
     return None, Smoothed(to.weights, to.means, strength)
 
@@ -290,18 +292,12 @@ def _update_newton(
     return state, moved(params, to)
 
 
-def _one_iteration(settings: Settings, params: Params, batch: Batch) -> tuple[Float[Array, ""], Params]:
-    shared = _prepare(params, None, None)
-    stats, _ = _e_step(params, shared, batch, None)
-    return _objective(settings, params, shared, stats), maximised(params, with_prior(stats.owned, settings.smoothing))
-
-
-def from_short_runs(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
-    found = initialisation.best_of_short_runs(partial(_one_iteration, settings), settings.n_components, key, summary)
+def from_short_runs(settings: Settings, key: AnyKey, summary: Summary) -> Params:
+    found = initialisation.best_of_short_runs(settings.smoothing, settings.n_components, key, summary)
     return _ready(settings, found)
 
 
-def _from_random_rows(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
+def _from_random_rows(settings: Settings, key: AnyKey, summary: Summary) -> Params:
     (means,) = initialisation.random_rows(1, settings.n_components, key, summary)
     return _ready(settings, initialisation.with_equal_weights(means))
 
@@ -310,7 +306,8 @@ def _ready(settings: Settings, params: Params) -> Params:
     """Attach the initial strength, where the strength is to be chosen."""
     if not settings.chosen:
         return params
-    return Smoothed(params.weights, params.means, jnp.asarray(settings.smoothing, params.means.dtype))
+    strength = namespace(params).asarray(settings.smoothing, params.means.dtype)
+    return Smoothed(params.weights, params.means, strength)
 
 
 @cache
@@ -409,4 +406,5 @@ def model(
         left=secants.left if accelerate else None,
         heats=n_heats,
         sparse=True,
+        on_host=True,
     )

@@ -12,12 +12,14 @@ passes), and by no less than a damping that grows when a step is taken back.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, pick
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.models.mixture import coordinates, tuning
@@ -45,11 +47,10 @@ class State(eqx.Module):
 
 def start(params: Params) -> State:
     """Begin with no point seen."""
-    at = coordinates.of(params).ravel()
-    nothing = jnp.zeros_like(at)
-    axes = jnp.zeros((at.size, at.size), at.dtype)
-    far = jnp.asarray(jnp.inf, at.dtype)
-    return State(-far, at, nothing, axes, nothing, nothing, jnp.asarray(tuning.NEWTON_FIRST_DAMPING, at.dtype), far)
+    xp, at = namespace(params), coordinates.of(params).ravel()
+    nothing, axes = xp.zeros_like(at), xp.zeros((at.size, at.size), at.dtype)
+    far, damping = xp.asarray(xp.inf, at.dtype), xp.asarray(tuning.NEWTON_FIRST_DAMPING, at.dtype)
+    return State(-far, at, nothing, axes, nothing, nothing, damping, far)
 
 
 def missing_information(
@@ -78,21 +79,20 @@ def advance(
     state: State, params: Params, value: Float[Array, ""], counts: Counts, missing: Float[Array, "size size"]
 ) -> tuple[State, Params]:
     """Choose the next point, given objective, counts and missing information at the parameters."""
-    at = coordinates.of(params)
-    good = value >= state.value - 1e-12 * jnp.abs(value)
+    xp, at = namespace(counts), coordinates.of(params)
+    good = value >= state.value - 1e-12 * xp.abs(value)
     slope = coordinates.gradient(params, counts).ravel()
-    unit = 1 / jnp.sqrt(coordinates.complete_information(counts)).ravel()
-    bends, axes = jnp.linalg.eigh((complete(params, counts) - missing) * jnp.outer(unit, unit))
+    unit = 1 / xp.sqrt(coordinates.complete_information(counts)).ravel()
+    bends, axes = xp.linalg.eigh((complete(params, counts) - missing) * xp.outer(unit, unit))
     slope = axes.T @ (unit * slope)
-    left = jnp.where(
+    left = xp.where(
         bends[0] < tuning.NEWTON_SADDLE_EIGENVALUE,
-        jnp.inf,
-        0.5 * jnp.sum(slope**2 / jnp.maximum(bends, tuning.NEWTON_LEAST_EIGENVALUE)),
+        xp.inf,
+        0.5 * xp.sum(slope**2 / xp.maximum(bends, tuning.NEWTON_LEAST_EIGENVALUE)),
     )
-    damping = jnp.maximum(state.damping / 4, tuning.NEWTON_LEAST_DAMPING)
+    damping = xp.maximum(state.damping / 4, tuning.NEWTON_LEAST_DAMPING)
     here = State(value, at.ravel(), bends, axes, slope, unit, damping, left)
-    back = eqx.tree_at(lambda s: s.damping, state, jnp.maximum(8 * state.damping, 1e-4))
-    state = jax.tree.map(lambda a, b: jnp.where(good, a, b), here, back)
+    state = pick(good, here, replace(state, damping=xp.maximum(8 * state.damping, 1e-4)))
     return state, coordinates.params_at((state.best + _step(state)).reshape(at.shape))
 
 
@@ -101,17 +101,18 @@ def complete(params: Params, counts: Counts) -> Float[Array, "size size"]:
 
     In the direction in which all weights grow alike, which changes nothing, it is that of the number of rows.
     """
-    inner = coordinates.inside(params)
+    xp, inner = namespace(counts), coordinates.inside(params)
     n = counts.members.sum()
     of_weights = counts.members / (2 * inner.weights) + 0.5 * n
     zeros = counts.observed - counts.ones
     of_means = 0.5 * (counts.ones / inner.means + zeros / (1 - inner.means))
-    return jnp.diag(jnp.concatenate([of_weights[:, None], of_means], 1).ravel())
+    return xp.diag(xp.concatenate([of_weights[:, None], of_means], 1).ravel())
 
 
 def _step(state: State) -> Float[Array, " size"]:
-    length = state.slope / jnp.maximum(jnp.abs(state.bends), state.damping)
+    xp = namespace(state)
+    length = state.slope / xp.maximum(xp.abs(state.bends), state.damping)
     # off a saddle point by what changes the likelihood by about |bend| / 2 nats, the less the more it was damped
-    off = jnp.where(state.slope >= 0, 1.0, -1.0) * jnp.minimum(1, tuning.NEWTON_FIRST_DAMPING / state.damping)
-    length = jnp.where((state.bends < tuning.NEWTON_SADDLE_EIGENVALUE) & (jnp.abs(length) < jnp.abs(off)), off, length)
+    off = xp.where(state.slope >= 0, 1.0, -1.0) * xp.minimum(1, tuning.NEWTON_FIRST_DAMPING / state.damping)
+    length = xp.where((state.bends < tuning.NEWTON_SADDLE_EIGENVALUE) & (xp.abs(length) < xp.abs(off)), off, length)
     return state.unit * (state.axes @ length)

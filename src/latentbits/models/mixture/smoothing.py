@@ -12,13 +12,13 @@ strength (Minka 2000).  With it, a probability's posterior mean is what `model.w
 
 from __future__ import annotations
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jax.scipy.special import betaln, digamma, gammaln
+from typing import Any
+
+import jax.scipy.special
+import scipy.special
 from jaxtyping import Float, ScalarLike
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, on_device, repeat
 from latentbits.core.special import TINY
 from latentbits.models.mixture import tuning
 from latentbits.models.mixture.coordinates import Counts, Params
@@ -39,11 +39,15 @@ def strength_of(given: ScalarLike, params: Params) -> ScalarLike:
 
 def moved(params: Params, to: Params) -> Params:
     """Replace weights and means, and keep the kind of parameters."""
-    return eqx.tree_at(lambda p: (p.weights, p.means), params, (to.weights, to.means))
+    return Smoothed(to.weights, to.means, params.smoothing) if isinstance(params, Smoothed) else to
+
+
+def _special(counts: Counts) -> Any:
+    return jax.scipy.special if on_device(counts) else scipy.special
 
 
 def _zeros(owned: Counts) -> Float[Array, "components columns"]:
-    return jnp.maximum(owned.observed - owned.ones, 0)  # but for rounding
+    return namespace(owned).maximum(owned.observed - owned.ones, 0)  # but for rounding
 
 
 def most_probable(strength: ScalarLike, owned: Counts, mean: Float[Array, " columns"]) -> Float[Array, ""]:
@@ -52,40 +56,41 @@ def most_probable(strength: ScalarLike, owned: Counts, mean: Float[Array, " colu
     By Minka's fixed point, which never makes them less probable but crawls, so that each two of its steps are
     extrapolated as Aitken does, on the scale of logarithms.
     """
-    zeros = _zeros(owned)
+    zeros, xp, digamma = _zeros(owned), namespace(owned), _special(owned).digamma
 
     def seen(counts: Float[Array, "components columns"], prior: Float[Array, "*columns"]) -> Float[Array, " columns"]:
         return (digamma(counts + prior) - digamma(prior)).sum(0)
 
     def image(at: Float[Array, ""]) -> Float[Array, ""]:
-        s = jnp.exp(at)
+        s = xp.exp(at)
         apart = mean * seen(owned.ones, s * mean) + (1 - mean) * seen(zeros, s * (1 - mean))
-        together = jnp.maximum(seen(owned.observed, s).sum(), TINY)
-        return jnp.clip(
-            at + jnp.log(jnp.maximum(apart.sum(), TINY) / together),
-            jnp.log(tuning.SMOOTHING_LEAST_ROWS),
-            jnp.log(tuning.SMOOTHING_MOST_ROWS),
+        together = xp.maximum(seen(owned.observed, s).sum(), TINY)
+        return xp.clip(
+            at + xp.log(xp.maximum(apart.sum(), TINY) / together),
+            xp.log(tuning.SMOOTHING_LEAST_ROWS),
+            xp.log(tuning.SMOOTHING_MOST_ROWS),
         )
 
     def cycle(at: Float[Array, ""]) -> Float[Array, ""]:
         first = image(at)
         second = image(first)
         step = first - at
-        rate = jnp.clip((second - first) / jnp.where(step == 0, 1, step), 0, tuning.SMOOTHING_MOST_RATE)
+        rate = xp.clip((second - first) / xp.where(step == 0, 1, step), 0, tuning.SMOOTHING_MOST_RATE)
         return image(second + rate / (1 - rate) * (second - first))
 
-    return jnp.exp(
-        jax.lax.fori_loop(
-            0, tuning.SMOOTHING_CYCLES_PER_PASS, lambda _, at: cycle(at), jnp.log(jnp.asarray(strength, mean.dtype))
-        )
-    )
+    at = xp.log(xp.asarray(strength, mean.dtype))
+    return xp.exp(repeat(tuning.SMOOTHING_CYCLES_PER_PASS, cycle, at))
 
 
 def log_evidence(strength: ScalarLike, owned: Counts, mean: Float[Array, " columns"]) -> Float[Array, ""]:
     """Compute the log-probability of rows whose components are known, means and weights integrated out."""
-    s, k = strength, len(owned.members)
+    s, k, gammaln = strength, len(owned.members), _special(owned).gammaln
+
+    def betaln(a: Float[Array, "*shape"], b: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return gammaln(a) + gammaln(b) - gammaln(a + b)  # JAX's own is wrong by 1e-6 where a and b are about 10
+
     ones, zeros = s * mean, s * (1 - mean)
     bits = betaln(owned.ones + ones, _zeros(owned) + zeros) - betaln(ones, zeros)
-    share = jnp.asarray(s, mean.dtype)
+    share = namespace(owned).asarray(s, mean.dtype)
     members = gammaln(owned.members + share) - gammaln(share)
     return bits.sum() + members.sum() + gammaln(k * share) - gammaln(owned.members.sum() + k * share)

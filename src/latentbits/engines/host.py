@@ -13,6 +13,7 @@ from jaxtyping import PyTree
 from threadpoolctl import ThreadpoolController
 
 from latentbits.core.compilation import Program
+from latentbits.core.errors import FitError
 from latentbits.core.model import Model
 from latentbits.core.processor import accelerated
 from latentbits.engines.memory import MemoryEngine
@@ -36,7 +37,13 @@ def without_rows(program: Program, on_host: bool) -> Callable[..., Any]:
 
     def call(*args: Any, **constants: Any) -> Any:
         with one_thread, np.errstate(all="ignore"):  # JAX warns of no infinity either
-            return program.function(*in_numpy(args), **constants)
+            try:
+                return program.function(*in_numpy(args), **constants)
+            except np.linalg.LinAlgError as error:  # compiled, it would be an objective that is not a number
+                raise FitError(
+                    f"no update could be computed ({error}): try dtype='float64', more smoothing or a stronger prior, "
+                    "and look for columns of extreme values"
+                ) from error
 
     return call
 

@@ -163,7 +163,7 @@ class Answers(Settings):
         return map_rows(function, engine, layout, self._given(dtype, seed or 0))
 
     def _layout(self, dtype: np.dtype) -> Layout:
-        return layout_for(self._model().row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)
+        return layout_for(self._fitted().row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)
 
     def _given(self, dtype: np.dtype, seed: int = 0) -> Pass:
         """Prepare parameters, shared quantities and key for functions of rows."""

@@ -73,7 +73,8 @@ class Integral(NamedTuple):
     mean
         Mean of the latents.
     expected
-        P(t_i = 1 | observed bits) of each column, whether it is observed or not.
+        P(t_i = 1 | observed bits) of each column, whether it is observed or not.  A third of the work: where it was
+        not asked for it has no columns.
     """
 
     log_likelihood: Float[Array, " rows"]
@@ -98,8 +99,9 @@ def integrate(
     b: Float[Array, " columns"],
     values: Float[Array, "rows columns"],
     seen: Float[Array, "rows columns"],
+    filled: bool = True,
 ) -> Integral:
-    """Integrate over the latents of each row."""
+    """Integrate over the latents of each row; the means of columns where they are to be `filled` in."""
     n, dtype = len(values), values.dtype
     d, q = w.shape
 
@@ -108,10 +110,10 @@ def integrate(
         joint, a = _joint(block, w, b, values, seen)
         new = jnp.maximum(top, joint.max(1))
         one = jnp.ones((tuning.NODES_PER_BLOCK, 1), dtype)
-        terms = jnp.concatenate([one, odd, points, jax.nn.sigmoid(a)], 1)
+        terms = jnp.concatenate([one, odd, points, *([jax.nn.sigmoid(a)] if filled else [])], 1)
         return (new, sums * jnp.exp(top - new)[:, None] + _product(jnp.exp(joint - new[:, None]), terms)), None
 
-    nothing = jnp.full(n, jnp.finfo(dtype).min, dtype), jnp.zeros((n, 1 + 2 * q + d), dtype)
+    nothing = jnp.full(n, jnp.finfo(dtype).min, dtype), jnp.zeros((n, 1 + 2 * q + (d if filled else 0)), dtype)
     (top, sums), _ = jax.lax.scan(add, nothing, _blocks(grid, dtype))
     total, odd, mean, expected = jnp.split(sums, [1, 1 + q, 1 + 2 * q], 1)
     error = jnp.asarray(grid.error, dtype) + jnp.sum((2 * odd / total - 1) ** 2, 1)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, on_device
 
 __all__ = ["Params", "Shift", "can_shift", "free_of", "places_of", "recentred", "with_free"]
 
@@ -69,22 +69,25 @@ def _value_fields() -> tuple[tuple[str, str], ...]:
 def free_of(params: Params) -> Float[Array, " free"]:
     """Collect the free numbers; where values share a place their mean, which is their value once they are equal."""
     n = len(params.prior_mean)
-    total, count = jnp.zeros(n + 1), jnp.zeros(n + 1)
-    for name, places in _value_fields():
-        at = getattr(params, places).astype(int)
-        total = total.at[at].add(getattr(params, name))
-        count = count.at[at].add(1)
-    return (total / jnp.maximum(count, 1))[:n]
+    xp = namespace(params)
+    values, at = (xp.concatenate([getattr(params, name).ravel() for name in names]) for names in zip(*_value_fields()))
+    total, count = (_summed_at(at.astype(int), x, n + 1) for x in (values, xp.ones_like(values)))
+    return (total / xp.maximum(count, 1))[:n]
+
+
+def _summed_at(places: Int[Array, " values"], values: Float[Array, " values"], n: int) -> Float[Array, " places"]:
+    return jnp.zeros(n).at[places].add(values) if on_device(places, values) else np.bincount(places, values, n)
 
 
 def with_free(params: Params, free: Float[Array, " free"]) -> Params:
     """Put these free numbers into the parameters."""
     n = len(params.prior_mean)
-    padded = jnp.append(free, 0.0)
+    xp = namespace(params, free)
+    padded = xp.append(free, 0.0)
     new = []
     for name, places in _value_fields():
         at = getattr(params, places).astype(int)
-        new.append(jnp.where(at < n, padded[at], getattr(params, name)))
+        new.append(xp.where(at < n, padded[at], getattr(params, name)))
     return eqx.tree_at(lambda p: [getattr(p, name) for name, _ in _value_fields()], params, new)
 
 
@@ -125,7 +128,7 @@ def recentred(
     if to_means:
         mean = mean + shift
     elif to_intercepts:
-        own = jnp.asarray(own).at[..., 1].add(own[..., 0] * shift)
+        own = own + own[..., :1] * shift * (np.arange(own.shape[-1]) == 1)
     fields = vars(params) | {"items": own, "mean": mean, "coefficients": slopes * scale}
     return Params(**fields | {"centre": centre, "scale": scale})
 

@@ -33,7 +33,7 @@ from jax.tree_util import Partial
 from jaxtyping import Float, Key
 
 from latentbits.core import newton
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, Model, Progress, Summary
 from latentbits.core.newton import Newton
@@ -52,7 +52,7 @@ __all__ = ["draw", "model"]
 
 
 def _penalty(params: Params) -> Float[Array, ""]:
-    return 0.5 * jnp.sum(params.prior_precision * (free_of(params) - params.prior_mean) ** 2)
+    return 0.5 * (params.prior_precision * (free_of(params) - params.prior_mean) ** 2).sum()
 
 
 def _objective(params: Params, shared: None, stats: Stats) -> Float[Array, ""]:
@@ -64,7 +64,7 @@ def _start(params: Params) -> Newton:
 
 
 def _update(state: Newton, params: Params, shared: None, stats: Stats, progress: Progress) -> tuple[Newton, Params]:
-    free, precision = free_of(params), jnp.diag(params.prior_precision)
+    free, precision = free_of(params), namespace(params).diag(params.prior_precision)
     gradient = stats.gradient - params.prior_precision * (free - params.prior_mean)
     value = _objective(params, shared, stats)
     state, free = newton.advance(state, free, value, gradient, stats.information + precision, stats.unit + precision)
@@ -79,9 +79,9 @@ def _prepare(params: Params, state: Newton | None, progress: Progress | None) ->
     return None
 
 
-def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
+def _init(template: Params, key: AnyKey, summary: Summary) -> Params:
     """Begin free slopes and intercepts with the principal axis of a sample; the rest as the template has it."""
-    _, d, kinds = template.items.shape
+    (_, d, kinds), xp = template.items.shape, namespace(summary)
     bits = Summary(
         summary.n_rows,
         summary.mean[:d],
@@ -94,14 +94,14 @@ def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
     first = initialisation.init_params(1, ALL_BITS, False, key, bits)
     # anchors decide which end of the axis is up
     anchors = template.item_places[0, :, 0] >= len(template.prior_mean)
-    sign = jnp.where(jnp.sum(jnp.where(anchors, template.items[0, :, 0], 1.0) * first.weights[:, 0]) < 0, -1.0, 1.0)
+    sign = xp.where(xp.sum(xp.where(anchors, template.items[0, :, 0], 1.0) * first.weights[:, 0]) < 0, -1.0, 1.0)
     slopes = sign * first.weights[:, 0]
-    found = jnp.stack([slopes, first.bias, *([template.items[0, :, 2]] if kinds == 3 else [])], -1)
+    found = xp.stack([slopes, first.bias, *([template.items[0, :, 2]] if kinds == 3 else [])], -1)
     free = template.item_places < len(template.prior_mean)
     # a bit that is always (or never) set has its optimum at infinity: all rows lack a thousandth of a nat of it
-    certain = jnp.log(2000 * bits.observed + 1) * jnp.sign(2 * bits.mean - 1)
-    held = jnp.where(jnp.isnan(template.items), certain[:, None], template.items)
-    items = jnp.where(free, found, held)
+    certain = xp.log(2000 * bits.observed + 1) * xp.sign(2 * bits.mean - 1)
+    held = xp.where(xp.isnan(template.items), certain[:, None], template.items)
+    items = xp.where(free, found, held)
     begun = eqx.tree_at(lambda p: p.items, template, items)
     return with_free(begun, free_of(begun))
 
@@ -210,10 +210,11 @@ def _functions(n_nodes: int) -> Model:
         stages=(Iterate("Newton", tol=tuning.NEWTON_LEFT_NATS_PER_ROW),),
         start=_start,
         left=_left,
+        on_host=True,
     )
 
 
-def _no_init(key: Key[Array, ""], summary: Summary) -> Params:
+def _no_init(key: AnyKey, summary: Summary) -> Params:
     raise ValueError("an item model to learn needs a template: call items.model(n_nodes, template)")
 
 

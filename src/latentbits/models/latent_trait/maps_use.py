@@ -24,6 +24,7 @@ from latentbits.models.latent_trait.map_params import (
 )
 from latentbits.models.latent_trait.structure import (
     Structure,
+    floats_of_grid,
 )
 
 __all__ = ["Posterior", "complete", "decode", "infer", "log_likelihood", "sample", "with_grids"]
@@ -105,13 +106,16 @@ def with_grids(record: Model, grids: tuple[grid.Grid, ...]) -> Model:
         log_likelihood=Partial(_log_likelihood_on_grids, grids),
         infer=Partial(_infer_on_grids, grids),
         complete=Partial(_complete_on_grids, grids),
+        row_floats=floats_of_grid,
     )
 
 
-def _on_grids(grids: tuple[grid.Grid, ...], params: Params, batch: Batch) -> tuple[list[Any], Array, Array]:
+def _on_grids(
+    grids: tuple[grid.Grid, ...], params: Params, batch: Batch, filled: bool = False
+) -> tuple[list[Any], Array, Array]:
     """Integrate by each map; give the share of each in the rows, and log p of these."""
     given = [(g, w, b, batch.values, batch.mask) for g, w, b in zip(grids, params.weights, params.bias)]
-    found = [grid.integrate(*of_map) for of_map in given]
+    found = [grid.integrate(*of_map, filled) for of_map in given]
     share, value = responsibilities(params.log_share, jnp.stack([one.log_likelihood for one in found]))
     return list(zip(given, found)), share, value
 
@@ -135,7 +139,7 @@ def _infer_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, b
 def _complete_on_grids(
     grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch
 ) -> Float[Array, "rows columns"]:
-    of_maps, share, _ = _on_grids(grids, params, batch)
+    of_maps, share, _ = _on_grids(grids, params, batch, filled=True)
     return jnp.einsum("mn,mnd->nd", share, jnp.stack([found.expected for _, found in of_maps]))
 
 

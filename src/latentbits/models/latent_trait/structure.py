@@ -17,6 +17,7 @@ __all__ = [
     "Structure",
     "count_for",
     "floats_of_bound",
+    "floats_of_grid",
     "floats_of_nodes",
     "floats_of_use",
     "nodes_by",
@@ -91,6 +92,10 @@ def floats_of_use(structure: Structure, n: int) -> int:
 
 def floats_of_bound(structure: Structure, n: int) -> int:
     return 8 * structure.columns.n_outputs(n) + 8 * (structure.q + 1) ** 2
+
+
+def floats_of_grid(n: int) -> int:
+    return tuning.GRID_FLOATS_PER_ROW + 4 * n
 
 
 def floats_of_nodes(structure: Structure, n_nodes: Count | None, n: int) -> int:

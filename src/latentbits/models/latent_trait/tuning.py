@@ -62,6 +62,9 @@ GRID_ERROR_BY_PLANE_STEP = {0.6: 1e-5, 0.75: 5e-5, 1.0: 1e-3}
 GRID_MOST_NODES_TIMES_COLUMNS = 2**22
 GRID_STEEP_SLOPE = 2.0  # from which a mesh to find nodes by is made closer
 GRID_DIRECTIONS = 48  # of half a circle, to choose that of the lines from
+# Of a row, by which chunks are made: 512 rows of 64 columns.  What nodes cost by themselves, once a chunk, is then a
+# quarter of what rows do; larger chunks would leave cores without work where tables are small.
+GRID_FLOATS_PER_ROW = 2**13
 MESH_SPACING = 0.1  # where no column is steep
 MESH_ARCSINH_SPACING = 0.2  # around steep columns, of arcsinh(slope times distance / 2)
 

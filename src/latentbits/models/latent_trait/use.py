@@ -14,9 +14,9 @@ from latentbits.core import nodes
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model
-from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep, tuning
+from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep
 from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns, Params
-from latentbits.models.latent_trait.structure import Count, Structure, with_settings
+from latentbits.models.latent_trait.structure import Count, Structure, floats_of_grid, with_settings
 
 __all__ = ["Posterior", "Scored", "complete", "decode", "finer", "infer", "log_likelihood", "sample", "with_grid"]
 
@@ -119,13 +119,15 @@ def with_grid(record: Model, nodes_of_all: grid.Grid) -> Model:
         log_likelihood=Partial(_log_likelihood_on_grid, nodes_of_all),
         infer=Partial(_infer_on_grid, nodes_of_all),
         complete=Partial(_complete_on_grid, nodes_of_all),
-        row_floats=_floats_of_grid,
+        row_floats=floats_of_grid,
     )
 
 
-def _on_grid(nodes_of_all: grid.Grid, params: Params, batch: Batch) -> tuple[grid.Integral, tuple[Any, ...]]:
+def _on_grid(
+    nodes_of_all: grid.Grid, params: Params, batch: Batch, filled: bool = False
+) -> tuple[grid.Integral, tuple[Any, ...]]:
     given = nodes_of_all, params.weights, params.bias, batch.values, batch.mask
-    return grid.integrate(*given), given
+    return grid.integrate(*given, filled), given
 
 
 def _log_likelihood_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch) -> Scored:
@@ -142,11 +144,7 @@ def _infer_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: 
 def _complete_on_grid(
     nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch
 ) -> Float[Array, "rows columns"]:
-    return _on_grid(nodes_of_all, params, batch)[0].expected
-
-
-def _floats_of_grid(n: int) -> int:
-    return 4 * tuning.NODES_PER_BLOCK + 4 * n
+    return _on_grid(nodes_of_all, params, batch, filled=True)[0].expected
 
 
 def sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:

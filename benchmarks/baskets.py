@@ -2,7 +2,7 @@
 
     python benchmarks/baskets.py [--rows 20000] [--columns 10000] [--density 0.001] [--full]
 
-Each path runs in a process of its own.  "first" is a fit of one pass, with all that is compiled for it; "passes" a
+Each path runs in a separate process.  "first" is a fit of one pass, with all that is compiled for it; "passes" a
 second fit, of ten passes and one that evaluates, without acceleration; both have the start and the summary in them.
 "above" is how far the largest resident memory of the process rises over what it was with the library imported and a
 tiny mixture fitted: the table is in it.  `--full` has the sparse path alone, with a million rows.

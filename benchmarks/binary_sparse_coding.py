@@ -13,7 +13,7 @@ parameter noise:
 - "NumPy, W s": row by row, the reconstruction of every state and its distance to the row, all states of a row at once,
   float64, as public implementations have it.  It learns from few rows, `few` for every cause, and in one round only.
 
-Each contender runs in a process of its own, in turns, `rounds` times, tied to one core and one thread, or with all.
+Each contender runs in a separate process, in turns, `rounds` times, tied to one core and one thread, or with all.
 Ratios are taken within a round.  "products" is the time of Y W' and Y' <s> alone, in the process of ours and by the
 same library: what an iteration cannot do without.  The free energy of what each has learned is computed here, in
 float64: after a few iterations on the few rows alone, where all must agree, and after learning from all rows.
@@ -257,7 +257,7 @@ def environment(cores: str) -> dict[str, str]:
 
 
 def run_child(name: str, folder: Path, size: Size, iterations: int, few: int) -> None:
-    """Time one contender in this process, and leave what it learned from few rows and from all of its own."""
+    """Time one contender in this process, and leave what it learned from few rows and from all rows."""
     Y, start = np.load(folder / "Y.npy"), Start(**np.load(folder / "start.npz"))
     start = Start(start.W, float(start.sigma), float(start.pi))
     fit = CONTENDERS[name]
@@ -274,7 +274,7 @@ def run_child(name: str, folder: Path, size: Size, iterations: int, few: int) ->
 def run_round(
     name: str, folder: Path, size: Size, few: int, options: argparse.Namespace, cores: str
 ) -> dict[str, float] | None:
-    """One contender in a process of its own."""
+    """One contender in a separate process."""
     shape = "x".join(str(part) for part in size)
     command = [sys.executable, __file__, "--child", name, str(folder), shape]
     command += ["--iterations", str(options.iterations), "--few", str(few)]

@@ -66,7 +66,7 @@ def table(n: int, d: int) -> np.ndarray:
 
 
 def run(python: str, script: str, *args: object) -> dict[str, float]:
-    """What a script prints, in a process of its own."""
+    """The output of a script, in a separate process."""
     environment = os.environ | {"LATENTBITS_CACHE": "off"}
     done = subprocess.run(
         [python, "-W", "ignore", "-c", script, *map(str, args)],

@@ -60,7 +60,7 @@ def main() -> None:
         entry["met"] = bool(entry["within"][0] <= entry["share"] <= entry["within"][1])
     untested = len(all_p) - len(tested)
     seconds = round(time.perf_counter() - began, 1)
-    print(json.dumps({**vars(options), **found, "S-X2 not told": untested, "seconds": seconds}, indent=2))
+    print(json.dumps({**vars(options), **found, "S-X2 untested": untested, "seconds": seconds}, indent=2))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def items(n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def answers(slopes: np.ndarray, intercepts: np.ndarray, n_rows: int, answered: int, seed: int) -> np.ndarray:
-    """Answers of persons to items of which each has seen so many, NaN for the others."""
+    """Answers of persons who have each seen a part of the items, NaN for the others."""
     rng, d = np.random.default_rng([2, seed]), len(slopes)
     bits = rng.random((n_rows, d)) < expit(rng.normal(size=(n_rows, 1)) * slopes + intercepts)
     hidden = rng.random((n_rows, d)).argsort(1).argsort(1) >= answered
@@ -91,7 +91,7 @@ def calibration(name: str, estimates: np.ndarray, errors: np.ndarray, truth: np.
 def replications(
     n_replications: int, n_rows: int, n_items: int, answered: int, every: int
 ) -> Iterator[tuple[int, int, tuple[Calibration, ...]]]:
-    """After every so many of them, and at the end: how many, how many have not converged, slopes and intercepts."""
+    """At intervals, and at the end: how many, how many have not converged, slopes and intercepts."""
     slopes, intercepts = items(n_items)
     found, unfinished = [], 0
     for seed in range(n_replications):

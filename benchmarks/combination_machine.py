@@ -9,7 +9,7 @@ sums over all hidden states.  Times are of one fit: ours in a warm process and w
 settings that won (all settings together take as much longer).
 
 `density`: the number of hidden units is chosen on the validation rows; the test rows are looked at once.  Where the
-states are too many, log Z is annealed, and its standard error is told.  A GPU helps here.
+states are too many, log Z is annealed, and its standard error is stated.  A GPU helps here.
 
 Needs the sets: from the network, or from the folder that LATENTBITS_DATA names.
 """

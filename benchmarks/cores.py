@@ -2,7 +2,7 @@
 
     python benchmarks/cores.py [--cores 1 2 4 8 16] [--only mixture]
 
-Each number of cores is a process of its own that may use so many; the fits are warm, at sizes that take seconds on one.
+Each number of cores is a separate process that may use no more; the fits are warm, at sizes that take seconds on one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/dask_workers.py [--blocks 8] [--rows 50000] [--columns 256] [--workers 1 2]
 
-Each worker is a process of its own with one thread and one core; blocks are kept in the workers.  The scheduler's share
+Each worker is a separate process with one thread and one core; blocks are kept in the workers.  The scheduler's share
 is the part of a pass in which a worker computes no task, the update on the client included: 1 - (seconds of all tasks)
 / (workers x seconds of the pass).
 """

@@ -2,7 +2,7 @@
 
     python benchmarks/first_answer.py [--only mixture noisy-or] [--repeats 3]
 
-Each line is a process of its own, on the digits (1797 x 64): with an empty folder of compiled programs, and with the
+Each line is a separate process, on the digits (1797 x 64): with an empty folder of compiled programs, and with the
 one that this has left behind.  `before` are the seconds on two idle cores when updates were compiled, too, import
 apart; `goal` those that were aimed at.  Processor seconds (cpu) depend less on what else the machine does.  Of several
 repeats the fastest counts: others on the same machine can only make it slower.

@@ -6,10 +6,10 @@ Two tables.  "wide" has 40 rows and 30 000 columns of random bits, a share of .3
 the same as float64).  "sparse" is a SciPy matrix of 10^6 rows and 10^5 columns that holds 2 * 10^5 ones; dense it would
 have 10^11 entries.  Explore and compare are given the tables as well.
 
-Each case runs in a process of its own, whose address space may grow by `memory` GB once the library is imported (0: no
+Each case runs in a separate process, whose address space may grow by `memory` GB once the library is imported (0: no
 limit).  "peak" is the largest resident memory of that process, "above" how much of it came after the import and the
 table.  A family that cannot do it must refuse, and its reason is printed in place of a number.  After `limit` seconds a
-case is interrupted, and what it has taken so far is told: a pass over 10^11 entries takes minutes.  A process that dies
+case is interrupted, and its cost so far is printed: a pass over 10^11 entries takes minutes.  A process that dies
 is a fault of ours.  `--max-time` is that of the fits, and the budget of explore.
 """
 
@@ -139,12 +139,12 @@ def child(name: str, family: str, max_time: float | None, memory: float, limit: 
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(int(limit))
     try:
-        told = (look if family in ("compare", "explore") else use)(family, X, max_time)
+        outcome = (look if family in ("compare", "explore") else use)(family, X, max_time)
     except TooLongError:
-        told = {"refused": "still at it", "seconds": {"so far": time.perf_counter() - began}}
+        outcome = {"refused": "still at it", "seconds": {"so far": time.perf_counter() - began}}
     except Exception as error:  # what a family says is the result here
-        told = {"refused": f"{type(error).__name__}: {error}", "seconds": {"refusal": time.perf_counter() - began}}
-    print(json.dumps({**told, "peak": peak(), "above": peak() - before}), flush=True)
+        outcome = {"refused": f"{type(error).__name__}: {error}", "seconds": {"refusal": time.perf_counter() - began}}
+    print(json.dumps({**outcome, "peak": peak(), "above": peak() - before}), flush=True)
     os._exit(0)  # whatever a compiler still does
 
 
@@ -190,12 +190,12 @@ def main() -> None:
                 continue
             times = ", ".join(f"{what} {seconds:.1f}" for what, seconds in found["seconds"].items())
             size = f"{found['file'] / 1e6:8.2f}" if "file" in found else " " * 8
-            told = found.get("refused", "")
+            remark = found.get("refused", "")
             if "models" in found:
                 left = "; ".join(f"{one}: {why}" for one, why in found["left out"].items())
-                told = f"{len(found['models'])} models; left out: {left or 'none'}"
+                remark = f"{len(found['models'])} models; left out: {left or 'none'}"
             numbers = f"{found['peak'] / 1e9:8.2f}{found['above'] / 1e9:8.2f}"
-            print(f"{family:<22}{numbers}  {size}  {times}  {told}".rstrip(), flush=True)
+            print(f"{family:<22}{numbers}  {size}  {times}  {remark}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

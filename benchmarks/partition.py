@@ -5,7 +5,7 @@
 Weights are drawn from N(0, 0.3^2), with a fixed seed.  The sum is over the hidden states: have more inputs than hidden
 units.  Ours is `exact_moments` in float32, compiled before it is timed, on the device that JAX chooses; "log Z only" is
 `exact_log_partition`.  NumPy's is what one writes first: blocks of 2^12 states, their fields by a matrix product, log
-cosh and tanh, and the gradient by another matrix product, in float32.  Its BLAS is told to use one thread (on a CPU
+cosh and tanh, and the gradient by another matrix product, in float32.  Its BLAS is limited to one thread (on a CPU
 ours hardly uses more), unless OPENBLAS_NUM_THREADS says otherwise.  Above 18 hidden units NumPy's time is that for 18,
 doubled for every unit.
 

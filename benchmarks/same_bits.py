@@ -189,14 +189,14 @@ def digest(array: np.ndarray) -> dict[str, Any]:
 def collect(outputs: Iterable[tuple[str, Callable[[], Any]]]) -> Found:
     """Digests of the results of calls, or of the errors that these raise; and of the library's warnings."""
     found: Found = {}
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for name, call in outputs:
             try:
                 found |= entries(name, call())
             except Exception as error:
                 found[name] = {"raised": f"{type(error).__name__}: {error}"}
-    texts = [f"{item.category.__name__}: {item.message}" for item in told if issubclass(item.category, UserWarning)]
+    texts = [f"{item.category.__name__}: {item.message}" for item in warned if issubclass(item.category, UserWarning)]
     return {**found, "warnings": {"value": list(dict.fromkeys(texts))}}
 
 
@@ -246,7 +246,7 @@ def own_uses(family: str, model: Any, X: np.ndarray) -> Iterator[tuple[str, Call
         yield "morph", lambda: model.morph(X[0], X[1])
         yield "n_states", model.n_states
     elif family == "NoisyOrNetwork":
-        yield "explain", lambda: [str(told) for told in model.explain(X[:8])]
+        yield "explain", lambda: [str(one) for one in model.explain(X[:8])]
         yield "layer", lambda: model.transform(X, layer=1)
         yield "clamped", lambda: model.sample(16, random_state=1, clamp={"h1_0": 1, "x0": 0})
     elif family == "BinarySparseCoding":
@@ -287,7 +287,7 @@ def from_parameters(new: Callable[..., Any], rows: Any, n_hidden: int = 3, **set
 
 
 def estimated_again(new: Callable[..., Any], rows: Any) -> Any:
-    """A machine with log Z estimated anew."""
+    """A machine with log Z estimated again."""
     machine = from_parameters(new, rows, 24, annealing=(32, 100))
     return machine.estimate_log_partition(64, 200, random_state=2)
 
@@ -337,12 +337,12 @@ def compare_case(n_folds: int | None) -> Found:
         "trait": latentbits.LatentTrait(1, random_state=0),
     }
 
-    def told() -> dict[str, Any]:
+    def compared() -> dict[str, Any]:
         found = latentbits.compare(blobs(), models, n_folds=n_folds)
         lines_ = [{k: v for k, v in dataclasses.asdict(e).items() if k != "seconds"} for e in found.entries]
         return {"entries": lines_, **{k: getattr(found, k) for k in ("n_rows", "row_bits", "rows", "simplest")}}
 
-    return collect([("compare", told)])
+    return collect([("compare", compared)])
 
 
 def without_times(value: Any) -> Any:
@@ -360,8 +360,8 @@ def run_tool(folder: Path, *words: str) -> tuple[str, str]:
     env = {**os.environ, "PYTHONPATH": source, "LATENTBITS_CACHE": str(folder / "cache"), "COLUMNS": "100"}
     command = [sys.executable, "-m", "latentbits", *words]
     ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    told = ended.stderr if ended.returncode == 0 else f"exit code {ended.returncode}\n{ended.stderr}"
-    return ended.stdout, re.sub(r"\d+(\.\d+)? s\b", "_ s", told)
+    stderr = ended.stderr if ended.returncode == 0 else f"exit code {ended.returncode}\n{ended.stderr}"
+    return ended.stdout, re.sub(r"\d+(\.\d+)? s\b", "_ s", stderr)
 
 
 def tool_case(data: str, words: str, written: Iterable[str] = (), then: Iterable[str] = ()) -> Found:
@@ -375,12 +375,12 @@ def tool_case(data: str, words: str, written: Iterable[str] = (), then: Iterable
         (folder / "holes.csv").write_text(f"{names}\n{holes}\n")
 
         def as_json(command: str) -> dict[str, Any]:
-            out, told = run_tool(folder, *command.split(), "--json")
-            return {"json": without_times(json.loads(out)) if out else None, "stderr": told}
+            out, stderr = run_tool(folder, *command.split(), "--json")
+            return {"json": without_times(json.loads(out)) if out else None, "stderr": stderr}
 
         def as_text() -> dict[str, Any]:
-            out, told = run_tool(folder, *words.split())
-            return {"stdout": re.sub(r"\d+(\.\d+)? s\b", "_ s", out).splitlines(), "stderr": told.splitlines()}
+            out, stderr = run_tool(folder, *words.split())
+            return {"stdout": re.sub(r"\d+(\.\d+)? s\b", "_ s", out).splitlines(), "stderr": stderr.splitlines()}
 
         steps = [("with --json", partial(as_json, words))]
         if words.startswith("fit"):
@@ -655,7 +655,7 @@ def run_group(group: str, prefixes: tuple[str, ...]) -> dict[str, Found]:
 
 
 def run_all(prefixes: tuple[str, ...], jobs: int) -> dict[str, Found]:
-    """Digests of all cases by name, each group of them in a process of its own."""
+    """Digests of all cases by name, each group of them in a separate process."""
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         parts = pool.map(run_group, GROUPS, [prefixes] * len(GROUPS))
         return {name: found for part in parts for name, found in part.items()}

@@ -136,7 +136,7 @@ def traits(quick: bool) -> Iterator[Errors]:
 
 
 def gaussians(quick: bool) -> Iterator[Errors]:
-    """Log-likelihoods of clipped Gaussians, one column of which has hardly any noise of its own."""
+    """Log-likelihoods of clipped Gaussians, one column of which has hardly any noise."""
     for q, d in ((1, 10), (2, 10), (4, 16)):
         rng = np.random.default_rng([2, q])
         weights = rng.normal(size=(q, d))

@@ -97,7 +97,7 @@ def _write_help() -> None:
         context = click.Context(command, parent=whole, info_name=name, terminal_width=100, show_default=True)
         (folder / f"{name}.txt").write_text(command.get_help(context) + "\n", "utf-8")
     fit = cli.commands["fit"]
-    for family in families():  # each has options of its own
+    for family in families():  # each has other options
         context = click.Context(fit, parent=whole, info_name="fit", terminal_width=100, show_default=True)
         context.meta[FAMILY] = family
         (folder / f"fit-{family.name}.txt").write_text(fit.get_help(context) + "\n", "utf-8")

@@ -3,7 +3,7 @@
 The pages are made by `explore` when the site is built, and kept in ``docs/_build/live`` until the package changes or
 what is asked of it.  Where a set cannot be had its guide says so, and so does the build, which goes on.  What is said
 to have been found is what the run has found: no number is written by hand.  With ``LATENTBITS_LIVE=off`` no page is
-made that is not kept; ``LATENTBITS_LIVE=300`` gives each so many seconds, for a site that people will see.
+made that is not kept; ``LATENTBITS_LIVE=300`` gives each that many seconds, for a site that people will see.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ LIVE = (
         "Members as points in two colours, those of their parties, and lines of votes between them.",
         "tutorial-baskets-votes",
         "{columns} votes of {rows} members of the US House of Representatives in 1984: 1 for yea. A point of the map "
-        "is a member; those who voted alike are one larger point. The colour is the party, which no model was told.",
+        "is a member; those who voted alike are one larger point. The colour is the party, which no model has seen.",
         (
             Look(
                 "Draw the votes as arrows.",
@@ -177,7 +177,7 @@ LIVE = (
         "A map of handwritten digits in ten colours, with the image that the model expects under the cursor.",
         "tutorial-images",
         "{rows} handwritten digits of {columns} pixels: 1 where there is ink. A point of the map is an image. Move "
-        "over the map: beside it is the image that the model expects there. Which digit it is, no model was told.",
+        "over the map: beside it is the image that the model expects there. Which digit it is, no model has seen.",
         (
             Look(
                 "Look at the kinds of images.",
@@ -224,7 +224,7 @@ def write(folder: Path, kept: Path) -> Path:
 
 
 def made(live: Live, kept: Path, run: Callable[..., Explored] = explore) -> dict[str, Any] | None:
-    """What a page holds, which is kept or made anew; None where it cannot be, and then there is no page."""
+    """What a page holds, which is kept or made again; None where it cannot be, and then there is no page."""
     out, record = kept / "site" / "explore" / f"{live.name}.html", kept / f"{live.name}.json"
     asked = os.environ.get("LATENTBITS_LIVE", "")
     if asked not in ("", OFF):
@@ -262,10 +262,10 @@ def key_of(live: Live) -> str:
 
 
 def facts_of(found: Explored) -> dict[str, Any]:
-    """What guides tell of a run, as JSON takes it: findings, notes, and what addresses need.
+    """What guides say of a run, as JSON takes it: findings, notes, and what addresses need.
 
     `models` has the first model of each family that has converged; `odd` is the row that fits worst, None where that
-    cannot be told.
+    is unknown.
     """
     content = found.content
     table, misfit = content.table, content.misfit
@@ -305,7 +305,7 @@ def page(live: Live, facts: Mapping[str, Any] | None) -> str:
         *([] if facts is None else _found(facts)),
         _heading("And then"),
         f"{{doc}}`../{live.tutorial}` goes the same way in Python, step by step; {{doc}}`../explorer` says what else "
-        f"is on the page. `latentbits explore {live.dataset}` makes it anew, and with a file of yours one of your own.",
+        f"is on the page. `latentbits explore {live.dataset}` makes it again, and another from a file of yours.",
         f"*The table: {_plain(info.description)}. Source: {_source(info.source)}. Licence: {_plain(info.licence)}.*",
         ":::::",
         _beside(live, facts),
@@ -382,11 +382,11 @@ def tiles(found: Mapping[str, Mapping[str, Any] | None]) -> str:
     cards = []
     for live in LIVE:
         facts = found[live.name]
-        told = "Not made when this site was built." if facts is None else _plain(facts["findings"][0])
+        finding = "Not made when this site was built." if facts is None else _plain(facts["findings"][0])
         cards.append(
             ":::{container} tile\n"
             f"```{{image}} _static/explorer/{live.picture}\n:alt: {live.alt}\n:target: live/{live.name}.html\n```\n\n"
-            f"**{{doc}}`{live.title} <live/{live.name}>`**\n\n{told}\n"
+            f"**{{doc}}`{live.title} <live/{live.name}>`**\n\n{finding}\n"
             ":::\n"
         )
     return "::::{container} tiles large\n" + "".join(cards) + "::::\n"

@@ -4,7 +4,7 @@
 
 It needs the extra ``test`` and Debian's Chromium.  Pages go to a folder of their own (they hold whole tables: who
 publishes one looks at its licence first), pictures to docs/_static/explorer.  With ``--again`` pages that are there are
-not made anew.
+not made again.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def compile_cache(tmp_path_factory):
         jax.config.update("jax_compilation_cache_dir", os.environ.get("COMPILED_TESTS", str(run / "compiled")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    # what is kept is that of JAX; programs in the folder of whoever runs the tests are left alone
+    # what is kept is that of JAX; programs in the user's folder are left alone
     os.environ.setdefault("LATENTBITS_CACHE", "off")
 
 

@@ -3,8 +3,8 @@
     python -m benchmarks.peers [--only FAMILY ...] [--rounds 3] [--peer-python PYTHON ...] [--part peers|growth]
                                [--quick | --write]
 
-Each contender runs in a process of its own, in turns, `rounds` times.  A contender that fails or cannot be found is
-told, and costs the others nothing.  With --write, results.json and README.md are written anew after each family, and
+Each contender runs in a separate process, in turns, `rounds` times.  A contender that fails or is missing is
+reported, and costs the others nothing.  With --write, results.json and README.md are written after each family, and
 families and parts that were not run stay as they are there: Ctrl-C keeps what is done.
 """
 
@@ -65,7 +65,7 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def told(command: Sequence[str], limit: float = LIMIT) -> dict[str, Any]:
+def run_process(command: Sequence[str], limit: float = LIMIT) -> dict[str, Any]:
     """The line of JSON that a process prints last, or how it failed."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -103,7 +103,7 @@ def run_once(family: str, name: str, python: str, file: Path, given: Table, seed
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "params.npz")
         command = [python, "-m", "benchmarks.peers.contender", family, name, str(file), str(out), str(seed)]
-        found = told([*command, json.dumps(given.settings)])
+        found = run_process([*command, json.dumps(given.settings)])
         if "failed" not in found:
             try:
                 with np.load(out) as params:
@@ -149,7 +149,7 @@ def _growth(family: str, quick: bool, say: Say) -> dict[str, Any]:
     for what in list(load(family).GROWTH)[: 1 if quick else None]:
         say(f"how time grows with {what}")
         size = "quick" if quick else "full"
-        growth[what] = told([sys.executable, "-m", "benchmarks.peers.growth", family, what, size])
+        growth[what] = run_process([sys.executable, "-m", "benchmarks.peers.growth", family, what, size])
     return growth
 
 
@@ -214,7 +214,7 @@ def kept() -> dict[str, Any]:
 
 
 def joined(results: Mapping[str, Any], family: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """With one family anew, in the order of the files; one whose file is gone is forgotten."""
+    """With one family updated, in the order of the files; one whose file is gone is forgotten."""
     before = results["families"].get(family, {"rounds": 0, "tables": {}, "growth": {}})
     known = {**results["families"], family: {**before, **found}}
     return {"families": {name: known[name] for name in families() if name in known}}

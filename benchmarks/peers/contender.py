@@ -41,7 +41,7 @@ class Table(NamedTuple):
 
 
 class NotWaitedFor(Exception):
-    """A fit that would take too long, as far as can be told before it."""
+    """A fit that would take too long, as far as is known before it."""
 
 
 class Contender(NamedTuple):

@@ -16,6 +16,6 @@ def resident(field: str) -> float:
 
 
 def forget_peak() -> float:
-    """From here on VmHWM counts anew; gives VmRSS."""
+    """From here on VmHWM counts from zero; gives VmRSS."""
     Path("/proc/self/clear_refs").write_text("5")
     return resident("VmRSS")

@@ -19,7 +19,7 @@ __all__ = ["NONE", "SUMMARY", "Line", "lines", "machines", "page", "section", "s
 
 OURS = "latentbits"
 LEVEL = 0.01  # nats a row that ours may be below a peer's and still count as the same quality
-LEAST_MB = 1.0  # less memory than that is not told apart from none
+LEAST_MB = 1.0  # less memory than that counts as this much
 MEASURES = {"warm": "warm_s", "first answer": "first_s", "memory": "peak_mb"}
 SUMMARY = (
     "family",
@@ -42,10 +42,10 @@ come from runs that `results.json` keeps; this page is made of them by `benchmar
 HOW = """\
 ## How to run it
 
-    make bench                                   # an environment of its own in build/bench, then everything
+    make bench                                   # an environment in build/bench, then everything
     python -m benchmarks.peers --quick           # small tables, one round, nothing is written
     python -m benchmarks.peers --only mixture    # one family
-    python -m benchmarks.peers --write           # results.json and this page, written anew after each family
+    python -m benchmarks.peers --write           # results.json and this page, written again after each family
     python -m benchmarks.peers --readme          # this page alone, from results.json
 
 Peers that cannot live in one environment are found by `--peer-python PYTHON ...`, which names other interpreters.
@@ -53,12 +53,12 @@ Packages of R are used where `Rscript` finds them. Public sets are read from the
 BELIEVE = f"""\
 ## What to believe
 
-- **Ratios, not seconds.** Others may use the same machine. Contenders run in turns, each in a process of its own, and a
+- **Ratios, not seconds.** Others may use the same machine. Contenders run in turns, each in a separate process, and a
   ratio is taken between neighbours of one round; tables show the median, and the range over rounds in brackets. Ranges
   that include 1 say that neither is ahead.
 - **At equal quality.** Held-out is the mean log-likelihood of a test row, by one function for all contenders. Where
   ours is more than {LEVEL:g} nats below the peer's, no ratio of times is given, and the table says so. Where the peer's
-  is below ours, the ratio is given, and the last column tells how far behind it is. Each round has a seed of its own.
+  is below ours, the ratio is given, and the last column tells how far behind it is. Each round has another seed.
 - **First answer** is import and first fit, with compilation, in a process that finds no compiled programs. **Warm** is
   the same fit once more in that process. NumPy is imported before, for everybody.
 - **Memory** is the most that a process has above what it has after imports and the table, over both fits: what
@@ -76,7 +76,7 @@ class Line(NamedTuple):
         By measure, one a round: above 1 we are ahead.  Empty where there is none to tell.
     ahead
         Nats a row by which ours is above the peer's on test rows (median); None where one of both has no result.
-    told
+    remark
         Why there is no ratio: absent, failed, or better than ours.
     """
 
@@ -85,7 +85,7 @@ class Line(NamedTuple):
     peer: str
     ratios: dict[str, list[float]]
     ahead: float | None
-    told: str = ""
+    remark: str = ""
 
     @property
     def behind(self) -> dict[str, float]:
@@ -125,7 +125,7 @@ def _no_result(one: Mapping[str, Any]) -> str:
 
 
 def _failed(how: str) -> str:
-    """A fit that nobody waited for has not failed.
+    """A fit that was not waited for has not failed.
 
     >>> _failed("benchmarks.peers.contender.NotWaitedFor: would take an hour"), _failed("ValueError: no")
     ('not waited for: would take an hour', 'failed: ValueError: no')
@@ -151,7 +151,7 @@ def summary_cells(results: Mapping[str, Any]) -> list[list[str]]:
 def _in_cells(line: Line, say: Callable[[Sequence[float]], str]) -> list[str]:
     """A cell for each measure; where there is no ratio of times, the first says why."""
     cells = [say(line.ratios[name]) if name in line.ratios else "" for name in MEASURES]
-    return [line.told, *cells[1:]] if line.told else cells
+    return [line.remark, *cells[1:]] if line.remark else cells
 
 
 def in_short(ratios: Sequence[float]) -> str:
@@ -193,9 +193,9 @@ def page(results: Mapping[str, Any], modules: Mapping[str, Any]) -> str:
 
 def _missing(results: Mapping[str, Any], modules: Mapping[str, Any]) -> Iterator[str]:
     """Families, or parts of them, that were not run."""
-    for part, told in {"tables": "beside peers", "growth": "how time grows"}.items():
+    for part, title in {"tables": "beside peers", "growth": "how time grows"}.items():
         if names := [one.TITLE for name, one in modules.items() if not results["families"].get(name, {}).get(part)]:
-            yield f"No run is kept yet of {', '.join(names)} ({told})."
+            yield f"No run is kept yet of {', '.join(names)} ({title})."
 
 
 def machines(results: Mapping[str, Any]) -> str:

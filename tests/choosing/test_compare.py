@@ -98,7 +98,7 @@ def test_the_default_models_fit_the_size():
 
 @pytest.mark.slow("mixtures in folds")
 def test_the_simplest_that_is_good_enough():
-    """Two classes: larger mixtures gain nothing that could be told from noise."""
+    """Two classes: larger mixtures gain nothing that differs from noise."""
     models = [BernoulliProduct(), BernoulliMixture(2, n_init=2), BernoulliMixture(4, n_init=2)]
     assert compare(TABLE, models, n_folds=4).simplest == "mixture of 2"
     noise = np.random.default_rng(0).integers(0, 2, TABLE.shape)
@@ -130,7 +130,7 @@ def test_rows_that_a_model_holds_impossible_cost_infinitely_much():
 
 @pytest.mark.slow("likelihoods of another table are compiled for")
 def test_a_comparison_does_not_warn_of_a_spectrum():
-    """Of rows with a fixed sum a part of it is negative; what that costs is told by the unseen rows."""
+    """Of rows with a fixed sum a part of it is negative; unseen rows show what that costs."""
 
     class Unscored(ClippedGaussian):
         def score_samples(self, X):

@@ -52,12 +52,12 @@ def test_with_little_time_a_size_that_there_is_time_for_comes_before_the_one_wan
 def test_the_number_of_classes_is_found_and_rows_that_are_tested_have_no_say(monkeypatch):
     """Whatever the test rows hold, the same models are fitted and the same sizes are chosen."""
     monkeypatch.setattr(BernoulliMixture, "_n_restarts", 3)  # few, of which the best is good enough here
-    told = []
-    found = search(LARGE, ["mixture", "product"], budget=None, report=lambda name, seconds: told.append(name))
+    reported = []
+    found = search(LARGE, ["mixture", "product"], budget=None, report=lambda name, seconds: reported.append(name))
     assert found.sizes == {"independent bits": 1, "mixture of 4": 4}
     assert found.families["mixture of 4"] == "mixture"
     assert [trial.size for trial in found.trials["mixture of 4"]] == [4, 16, 2, 8]
-    assert told[:2] == ["independent bits", "mixture of 4"]  # the cheapest first
+    assert reported[:2] == ["independent bits", "mixture of 4"]  # the cheapest first
     assert (found.n_train, found.n_validation, found.n_test, found.n_folds) == (720, 180, 300, 1)
     assert found.comparison.entries[0].name == "mixture of 4"
     assert not found.left_out
@@ -90,7 +90,7 @@ def test_folds_test_every_row_of_a_small_table_once():
     np.testing.assert_array_equal(found.unseen, found.comparison.rows[-22:])
 
 
-def test_a_small_budget_is_kept_and_what_it_cost_is_told():
+def test_a_small_budget_is_kept_and_its_cost_is_reported():
     found = search(LARGE, budget=1e-3)
     assert [entry.name for entry in found.comparison.entries] == ["independent bits"]
     assert set(found.left_out) == {one.name for one in all_families("bits")} - {"product"}
@@ -102,7 +102,7 @@ def test_a_small_budget_is_kept_and_what_it_cost_is_told():
 
 
 def test_what_has_converged_is_compared_with_the_best_of_it(monkeypatch):
-    """A mixture that was cut off is ahead; of what may be told, independent bits are the best."""
+    """A mixture that was cut off is ahead; of those that may be reported, independent bits are the best."""
     fit = budget._fit
 
     def cut_off(model, rows, limit, seed):
@@ -145,10 +145,10 @@ def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
     ],
 )
 def test_a_size_counts_only_if_every_fold_has_tried_it(seconds, wanted, monkeypatch):
-    class Told(budget.Clock):
+    class Scripted(budget.Clock):
         used = 0.0
 
-    clock, left = Told(100.0, None), iter(seconds)
+    clock, left = Scripted(100.0, None), iter(seconds)
 
     def fit(model, *_):
         took = next(left)
@@ -166,10 +166,10 @@ def test_a_size_counts_only_if_every_fold_has_tried_it(seconds, wanted, monkeypa
 def test_a_fit_that_ran_out_of_time_goes_on_before_another_size_is_begun(monkeypatch):
     """Four causes are cut off twice, and then done; two causes are cut off to the end."""
 
-    class Told(budget.Clock):
+    class Scripted(budget.Clock):
         used = 0.0
 
-    clock, asked = Told(100.0, None), []
+    clock, asked = Scripted(100.0, None), []
 
     def fit(model, rows, limit, seed):
         asked.append(model.n_components)
@@ -205,10 +205,10 @@ def test_a_fit_that_is_cut_off_goes_on_from_where_it_was():
 def test_rounds_that_could_not_be_scored_in_time_are_not_begun(asked, monkeypatch):
     """A fit can be cut off, scoring cannot: 30 s in the first of four rounds leave no time for three more."""
 
-    class Told(budget.Clock):
+    class Scripted(budget.Clock):
         used = 0.0
 
-    clock, begun = Told(100.0, None), []
+    clock, begun = Scripted(100.0, None), []
 
     def fit(model, *_):
         begun.append(type(model).__name__)
@@ -378,7 +378,7 @@ def test_a_size_is_chosen_by_weight():
     assert climb.best == 2
 
 
-def test_who_takes_no_weights_is_told():
+def test_models_without_weights_are_reported():
     X = np.random.default_rng(0).normal(size=(40, 3))
     with pytest.raises(FitError, match="takes no sample_weight"):
         search(X, ["independent-gaussians"], sample_weight=np.ones(40), budget=None, n_folds=1)

@@ -33,13 +33,13 @@ def test_each_size_is_the_fit_of_that_size():
     assert lines[1].split() == ["n_parameters", "log_likelihood", "aic", "bic", "sabic", "caic", "converged"]
     assert lines[4].split()[:2] == ["g2", "x2"]  # what does not fit is below
     assert max(len(line) for line in lines if not line.startswith("note")) <= 80
-    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert told["n_parameters"] == [6, 13]
-    assert told["reports"][1]["n_rows"] == 240
-    assert "fitted" not in told
+    record = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert record["n_parameters"] == [6, 13]
+    assert record["reports"][1]["n_rows"] == 240
+    assert "fitted" not in record
 
 
-def test_a_size_that_fails_is_told_and_left_out(monkeypatch):
+def test_a_size_that_fails_is_reported_and_left_out(monkeypatch):
     honest = sizes._fitted
 
     def failing(estimator, X, sample_weight):
@@ -75,7 +75,7 @@ def test_what_has_no_size_is_refused():
         size_table(NoisyOrNetwork(), TABLE, ())
 
 
-@pytest.mark.slow("a comparison of its own")
+@pytest.mark.slow("a separate comparison")
 def test_a_comparison_tells_what_fits_cost():
     X, weights = TABLE, np.tile([1.0, 2.0], 120)
     models = {"one": BernoulliProduct(smoothing=0), "two": BernoulliMixture(2, n_init=1, random_state=0)}

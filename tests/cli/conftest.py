@@ -41,7 +41,7 @@ def tool(monkeypatch, tmp_path):
 
 @pytest.fixture(scope="session")
 def process(tmp_path_factory):
-    """The tool as a process of its own, with a cache folder that all these tests share."""
+    """The tool as a separate process, with a cache folder that all these tests share."""
     cache = tmp_path_factory.mktemp("cache")
     inherited = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
 

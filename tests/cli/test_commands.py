@@ -61,7 +61,7 @@ def test_fit_says_what_it_does(tool, csv):
     assert "wrote p.safetensors" in result.stderr
 
 
-def test_a_fit_cut_short_is_told_in_a_line(tool, csv):
+def test_a_fit_cut_short_is_reported_in_a_line(tool, csv):
     result = tool("fit", csv, "-k", 2, "--restarts", 1, "--max-iter", 1, "--tol", 0, "-o", "m.safetensors")
     assert "warning: BernoulliMixture reached --max-iter" in result.stderr
 
@@ -149,7 +149,7 @@ def test_compare_takes_every_family_of_bits(tool, csv, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("models", "told"),
+    ("models", "message"),
     [
         ("trees", "'trees' is none of product"),
         ("mixture:0", "mixture:K"),
@@ -161,8 +161,8 @@ def test_compare_takes_every_family_of_bits(tool, csv, monkeypatch):
         ("product,binary-sparse-coding:4", "'binary-sparse-coding:4' is a model of real numbers"),
     ],
 )
-def test_compare_refuses_unknown_models(tool, csv, models, told):
-    assert told in tool("compare", csv, "--models", models, code=2).stderr
+def test_compare_refuses_unknown_models(tool, csv, models, message):
+    assert message in tool("compare", csv, "--models", models, code=2).stderr
 
 
 def test_data_lists_tells_and_writes(tool):
@@ -314,17 +314,17 @@ def test_images_of_0_and_255_are_cut_and_not_missing(tool):
     assert "45 missing" in tool("fit", "x.npz", "-m", "product", "--missing", 255, "-o", "m.safetensors").stderr
 
 
-def test_a_first_line_that_could_be_either_is_told(tool):
+def test_a_first_line_that_could_be_either_is_reported(tool):
     Path("two.csv").write_text("0,1\n1,0\n1,1\n")
-    told = tool("fit", "two.csv", "-m", "product", "-o", "m.safetensors").stderr
-    assert "two.csv: the first line (0,1) is taken for a row; --header says that it holds names" in told
-    assert "3 rows x 2 columns" in told
+    message = tool("fit", "two.csv", "-m", "product", "-o", "m.safetensors").stderr
+    assert "two.csv: the first line (0,1) is taken for a row; --header says that it holds names" in message
+    assert "3 rows x 2 columns" in message
     assert "is taken for" not in tool("fit", "two.csv", "--header", "-m", "product", "-o", "m.safetensors").stderr
     Path("counts.csv").write_text("0,1,2\n5,0,1\n1,1,2\n")
-    told = tool("fit", "counts.csv", "-m", "product", "--binarize", 0.5, "-o", "m.safetensors").stderr
+    message = tool("fit", "counts.csv", "-m", "product", "--binarize", 0.5, "-o", "m.safetensors").stderr
     assert (
         "warning: counts.csv: the first line (0,1,2) is taken for names, and could be a row; --header/--no-header"
-        in told
+        in message
     )
 
 
@@ -382,7 +382,7 @@ def test_a_column_of_weights_is_the_table_written_out(tool):
 
 
 @pytest.mark.parametrize(
-    ("column", "cell", "told"),
+    ("column", "cell", "message"),
     [
         ("k", "10", "there is no column 'k' of labels or weights; the columns are a, b, c, n"),
         ("n", "-1", "a weight must be a number from 0, but row 0 of column 'n' (--weights) holds '-1'"),
@@ -391,10 +391,11 @@ def test_a_column_of_weights_is_the_table_written_out(tool):
         ("a", "10", "X must hold bits"),
     ],
 )
-def test_what_is_no_weight_is_told(tool, column, cell, told):
+def test_invalid_weights_are_refused(tool, column, cell, message):
     Path("counted.csv").write_text(COUNTED.replace("0,1,1,10", f"0,1,1,{cell}"))
     assert (
-        told in tool("fit", "counted.csv", "-m", "product", "--weights", column, "-o", "m.safetensors", code=1).stderr
+        message
+        in tool("fit", "counted.csv", "-m", "product", "--weights", column, "-o", "m.safetensors", code=1).stderr
     )
 
 

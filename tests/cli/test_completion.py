@@ -1,4 +1,4 @@
-"""The Tab key: what the shell is told of the words that may come next."""
+"""The Tab key: the words that the shell offers next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def offered(*words):
 
 
 def in_bash(*words):
-    """The lines that bash is given by a process of its own, and the modules that were imported for them."""
+    """The lines that bash is given by a separate process, and the modules that were imported for them."""
     given = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_LATENTBITS_COMPLETE": "bash_complete"}
     script = f"import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); {CALL}"
     found = subprocess.run(

@@ -96,7 +96,7 @@ def test_columns_that_are_no_bits_are_labels(tool, asked):
         assert (asked["column_names"], list(asked["labels"])) == (("a", "b", "c"), [name, other])
 
 
-def test_a_short_budget_is_told_of_before_the_fits(tool, csv, asked):
+def test_a_short_budget_is_reported_before_the_fits(tool, csv, asked):
     short, usual = (tool("explore", csv, *words, code=1).stderr for words in (("--budget", "3"), ()))
     assert "--budget 3s is for fits" in short
     assert "in addition" not in usual
@@ -111,7 +111,7 @@ def test_numbers_without_names(tool, asked):
         assert (asked["values"].shape, list(asked["labels"])) == ((12, 3), order)
 
 
-def test_codes_are_told_at_once_and_are_no_labels(tool, asked):
+def test_codes_are_reported_at_once_and_are_no_labels(tool, asked):
     def row(i):
         return "xyz"[i % 3], -9 if i == 5 else i % 2, 99 if i == 7 else 1 - i % 2, i % 2
 

@@ -206,15 +206,15 @@ def test_warnings_name_the_columns(tool):
     assert "--weight-prior 3" in line
 
 
-def test_what_cannot_be_is_told_in_terms_of_options(tool, csv):
+def test_impossible_requests_are_refused_in_terms_of_options(tool, csv):
     result = tool("fit", csv, "-m", "item-response", "-k", 2, "--item-model", "1PL", code=1)
     assert "error: --components must be 1 for any model but '2PL'" in result.stderr
 
 
-def test_maps_are_told(tool, csv, monkeypatch):
+def test_maps_are_reported(tool, csv, monkeypatch):
     monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda *_: 1 / 0)
-    told = tool("fit", csv, "-m", "trait-maps", "-k", 1, "--maps", 3, code=1).stderr
-    assert "fitting 3 maps of 1 latent trait\n" in told
+    printed = tool("fit", csv, "-m", "trait-maps", "-k", 1, "--maps", 3, code=1).stderr
+    assert "fitting 3 maps of 1 latent trait\n" in printed
 
 
 # --- clipped Gaussians ---
@@ -249,7 +249,7 @@ def test_correlations_of_a_published_test(tool):
     np.testing.assert_allclose(items.values[:, 2] ** 2 + items.values[:, 3], 1)
 
 
-def test_pairs_that_cannot_be_told_are_empty_cells(tool, write_csv, table):
+def test_undetermined_pairs_are_empty_cells(tool, write_csv, table):
     """A constant column is set aside; two that were never seen together have no correlation."""
     table[:, 5] = 0
     table[:120, 0] = table[120:, 2] = np.nan
@@ -271,7 +271,7 @@ def test_a_prior_is_of_the_likelihood(tool, csv):
     assert "learner" in result.stderr
 
 
-def test_a_negative_spectrum_is_told_with_the_option_that_mends_it(tool, write_csv):
+def test_a_negative_spectrum_is_reported_with_the_option_that_mends_it(tool, write_csv):
     path = write_csv("sums.csv", sum_constrained(2000, n_features=6, random_state=0))
     result = tool("fit", path, "-m", "clipped-gaussian")
     (line,) = [line for line in result.stderr.splitlines() if "no Gaussian" in line]
@@ -280,7 +280,7 @@ def test_a_negative_spectrum_is_told_with_the_option_that_mends_it(tool, write_c
 
 
 def test_rows_that_cannot_be(tool, ready, monkeypatch):
-    """Without noise few rows are possible: infinite numbers, told as such and valid in JSON; warnings name options."""
+    """Without noise few rows are possible: infinite numbers, valid in JSON; warnings name options."""
 
     def log_likelihoods(self, X):
         value, none = np.where(np.arange(len(X)) < 7, -np.inf, -3.0), np.zeros(len(X))
@@ -302,8 +302,8 @@ def test_rows_that_cannot_be(tool, ready, monkeypatch):
     assert "7 of 240" in result.stdout
     assert "-3.0000" in result.stdout  # of the others
     assert "nan" not in result.stdout
-    told = tool("transform", "n.safetensors", csv, "-o", "z.csv").stderr
-    assert "warning: 7 rows cannot be produced by any y (--noise none)\n" in told
+    printed = tool("transform", "n.safetensors", csv, "-o", "z.csv").stderr
+    assert "warning: 7 rows cannot be produced by any y (--noise none)\n" in printed
 
 
 # --- combination machines and binary sparse coding ---
@@ -320,7 +320,7 @@ def test_a_pursuit_that_was_cut_off_has_no_unit_and_no_objective(tool, csv, monk
     assert "Units" not in tool(*words).stdout
 
 
-def test_the_error_of_an_estimated_log_z_is_told(tool, ready):
+def test_the_error_of_an_estimated_log_z_is_reported(tool, ready):
     csv, model = ready("combination-machine"), made("combination-machine")
     model.save("c.safetensors")
     exact = tool.json("score", "c.safetensors", csv)
@@ -384,9 +384,9 @@ def test_causes_are_found_and_what_rounding_costs_is_never_called_exact(tool):
     assert tool.json("score", "model.safetensors", "far.npy")["rounding_error"] > 1
     found = tool.json("fit", "far.npy", *fit)
     assert found["nats_per_row_error"] == 0
-    told = tool.json("score", "model.safetensors", "far.npy")
-    assert told["rounding_error"] == 0
-    assert told["nats_per_row"] == pytest.approx(found["nats_per_row"])
+    printed = tool.json("score", "model.safetensors", "far.npy")
+    assert printed["rounding_error"] == 0
+    assert printed["nats_per_row"] == pytest.approx(found["nats_per_row"])
 
 
 def test_too_many_on_together(tool, csv):

@@ -140,7 +140,7 @@ def test_what_is_kept_is_the_summary(tool, calls, kept_here):
 
 
 def test_a_folder_of_data_is_enough(tool, tmp_path, monkeypatch):
-    """A set that nobody saw, in the usual layout: fitted, tested, and not fitted again."""
+    """A new set, in the usual layout: fitted, tested, and not fitted again."""
     table = classes(90, 65)  # as many columns as kdd has
     (tmp_path / "data" / "debd").mkdir(parents=True)
     parts = {"train": table[:50], "valid": table[50:70], "test": table[70:]}

@@ -61,7 +61,7 @@ def test_what_is_read_is_not_written_over(tool):
     assert Path("x.csv").read_text() == text
     tool("fit", "x.csv", "-m", "product", "-o", "m.safetensors")
     assert "would be lost" in tool("complete", "m.safetensors", "x.csv", "-o", "x.csv", code=1).stderr
-    tool("fit", "x.csv", "-m", "product", "-o", "m.safetensors")  # a model may be made anew
+    tool("fit", "x.csv", "-m", "product", "-o", "m.safetensors")  # a model may be made again
 
 
 def test_a_table_of_nothing(tool, model):

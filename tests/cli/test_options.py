@@ -119,7 +119,7 @@ def test_a_file_brings_the_settings_it_needs():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("-m mixture -k 0", "no number from 1"),
         ("-m mixture --smoothing -1", "'-1' is neither a number from 0 nor auto"),
@@ -152,8 +152,8 @@ def test_a_file_brings_the_settings_it_needs():
         ("-m product -k 3", "clipped-gaussian, combination-machine and binary-sparse-coding, not product."),
     ],
 )
-def test_what_is_not_understood(tool, csv, words, told):
-    assert told in " ".join(tool("fit", csv, *words.split(), code=2).stderr.split())
+def test_what_is_not_understood(tool, csv, words, message):
+    assert message in " ".join(tool("fit", csv, *words.split(), code=2).stderr.split())
 
 
 def test_names_of_options():

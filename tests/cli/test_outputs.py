@@ -53,7 +53,7 @@ def kept(tmp_path, monkeypatch):
         (("reproduce", "tipping_1998", "--out", "taken"), "cannot write taken/results.json: it is a folder"),
     ],
 )
-def test_what_cannot_be_written_is_told_before_the_work(tool, arguments, message):
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(tool, arguments, message):
     Path("file").write_bytes(b"mine")
     Path("taken/map.png").mkdir(parents=True)
     Path("taken/pairs.png").mkdir()
@@ -86,7 +86,7 @@ def test_a_model_that_cannot_be_written_is_kept(tool, csv, kept):
 
 
 @FULL
-def test_tables_that_cannot_be_written_are_kept_and_results_are_told(tool, csv, model, ready, kept, monkeypatch):
+def test_tables_that_cannot_be_written_are_kept_and_results_are_printed(tool, csv, model, ready, kept, monkeypatch):
     monkeypatch.setenv("LATENTBITS_CACHE", str(kept / "cache"))
     Path("full.csv").symlink_to("/dev/full")
     items = ("-m", "item-response", "-o", "t.safetensors", "--items", "full.csv")
@@ -168,5 +168,5 @@ def test_a_pipe_gets_the_rows(tool, model):
     assert np.loadtxt(got[0].splitlines()[1:], delimiter=",").shape == (3, 6)
 
 
-def test_numbers_of_errors_are_not_told():
+def test_numbers_of_errors_are_not_printed():
     assert in_one_line(PermissionError(13, "Permission denied", "x")) == "Permission denied: 'x'"

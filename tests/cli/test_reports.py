@@ -14,8 +14,8 @@ FEW = ("--restarts", 1)
 def test_fit_reports(tool, csv):
     shown = tool("fit", csv, "-k", 2, *FEW, "--smoothing", 0, "--report").stdout
     assert "sabic" in shown
-    told = tool.json("fit", csv, "-k", 2, *FEW, "--report")
-    found = told["reports"]["Fit"]
+    printed = tool.json("fit", csv, "-k", 2, *FEW, "--report")
+    found = printed["reports"]["Fit"]
     assert found["n_parameters"] == 13
     assert found["n_rows"] == 240
     assert "smoothing=1" in found["notes"][0]
@@ -34,7 +34,7 @@ def test_reports_go_into_files(tool, csv, ending, begins):
     assert "sabic" in result.stdout  # and on the terminal, too
 
 
-def test_an_unknown_ending_is_told_before_the_work(tool, csv):
+def test_an_unknown_ending_is_refused_before_the_work(tool, csv):
     result = tool("fit", csv, "--report", "fit.doc", code=2)
     assert "use .csv, .tex, .md, .json" in result.stderr
     assert "fitting" not in result.stderr
@@ -63,7 +63,7 @@ def test_sizes(tool, csv):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--sizes", "0-3"), "no list of numbers from 1"),
         (("--sizes", "3-1"), "no list of numbers from 1"),
@@ -72,8 +72,8 @@ def test_sizes(tool, csv):
         (("-o", "x.doc"), "--output x.doc: the extension is unknown"),
     ],
 )
-def test_sizes_refuses_what_it_cannot_take(tool, csv, words, told):
-    assert told in tool("sizes", csv, *words, code=2).stderr
+def test_sizes_refuses_what_it_cannot_take(tool, csv, words, message):
+    assert message in tool("sizes", csv, *words, code=2).stderr
 
 
 def test_compare_shows_what_fits_cost(tool, csv):

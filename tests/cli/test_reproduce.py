@@ -145,7 +145,7 @@ def test_all_papers(tool, calls, tmp_path):
     assert (tmp_path / "other" / "tipping_1998" / "results.md").exists()
 
 
-def test_outside_of_our_range_has_a_code_of_its_own(tool, calls, tmp_path):
+def test_outside_of_our_range_has_a_separate_code(tool, calls, tmp_path):
     """Once all is written and shown; that a claim is not reproduced is no failure of ours."""
     calls.otherwise["henniges_2010"] = {"a": 0.5}
     result = tool("reproduce", "all", "--jobs", 1, code=3)

@@ -14,7 +14,7 @@ from latentbits.engines.monitor import Monitor
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
 
-# The tool, to which a signal is sent from inside when a method of the monitor has been called so many times.
+# The tool, to which a signal is sent from inside at a given call of a method of the monitor.
 DRIVER = """
 import os, signal, sys
 from latentbits.__main__ import main

@@ -19,8 +19,8 @@ def test_a_pattern_is_one_table(tool, bits):
     np.save("whole.npy", bits)
     for number, part in enumerate(np.array_split(bits, 11)):
         np.save(f"rows-{number}.npy", part)
-    told = tool("fit", "rows-*.npy", "-k", 2, "--restarts", 1, "-o", "parts.safetensors").stderr
-    assert "240 rows x 6 columns, left on the disk" in told
+    printed = tool("fit", "rows-*.npy", "-k", 2, "--restarts", 1, "-o", "parts.safetensors").stderr
+    assert "240 rows x 6 columns, left on the disk" in printed
     tool("fit", "whole.npy", "-k", 2, "--restarts", 1, "-o", "whole.safetensors")
     parts, whole = (latentbits.load(f"{name}.safetensors") for name in ("parts", "whole"))
     assert parts.score(bits) == whole.score(bits)
@@ -39,8 +39,8 @@ def test_a_large_parquet_is_not_read_whole(tool, bits, monkeypatch):
     reader = sys.modules["latentbits.data.read"]  # the package has a function of its name
     monkeypatch.setattr(reader, "MMAP_BYTES", 100)
     monkeypatch.setattr(reader, "_read_parquet", None)
-    told = tool("fit", "a.parquet", "-k", 2, "--restarts", 1, "-o", "streamed.safetensors").stderr
-    assert "left on the disk" in told
+    printed = tool("fit", "a.parquet", "-k", 2, "--restarts", 1, "-o", "streamed.safetensors").stderr
+    assert "left on the disk" in printed
     model = latentbits.load("streamed.safetensors")
     assert model.feature_names_in_.tolist() == names
     for name in ("a", "turned"):

@@ -153,9 +153,9 @@ def test_warnings_and_tracebacks(capsys):
         raise RuntimeError("of \x1b[31m")
     except RuntimeError as error:
         console.show_traceback(type(error), error, error.__traceback__)
-    told = capsys.readouterr().err
-    assert told.startswith("warning: of \\x1b[31m\nwarning: 'x\\x1b', which is like 'column 12'\nTraceback")
-    assert told.endswith("RuntimeError: of \\x1b[31m\n")
+    printed = capsys.readouterr().err
+    assert printed.startswith("warning: of \\x1b[31m\nwarning: 'x\\x1b', which is like 'column 12'\nTraceback")
+    assert printed.endswith("RuntimeError: of \\x1b[31m\n")
 
 
 @pytest.mark.parametrize("kind", ["machine", "device"])

@@ -1,4 +1,4 @@
-"""The contract of engines in a process of its own: every family learns the same bits there.
+"""The contract of engines in a separate process: every family learns the same bits there.
 
 Each way in this process: `test_models.py`.  Spawned workers, workers that are killed, and workers that are threads of
 this process: `engines/test_dask.py`.

@@ -43,7 +43,7 @@ SURVEY = np.random.default_rng(1).gamma(2.0, 3.0, 240)
 
 @cache
 def weighted(name: str, kind: str, factor: float):
-    """Fit without a prior, to rows that count by so many times the counts, or the weights of a survey."""
+    """Fit without a prior, to rows that count by a multiple of the counts, or the weights of a survey."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         weights = {"counts": COUNTS, "survey": SURVEY}[kind]
@@ -58,10 +58,10 @@ QUICK = ("product", "mixture", "chow-liu-tree")  # the others are compiled once 
     ("kind", "factor"), [("counts", 1e-12), ("counts", 1 / 300), ("survey", 1e-5), ("survey", 1e12)]
 )
 def test_without_a_prior_weights_times_a_constant_give_the_same_fit(name, kind, factor):
-    """To rounding; sums over rows are so many times as large."""
+    """To rounding; sums over rows are larger by that factor."""
     once, found = weighted(name, kind, 1.0), weighted(name, kind, factor)
     params = found.params_
-    if name == "clipped-gaussian":  # its standard errors are those of so many rows
+    if name == "clipped-gaussian":  # its standard errors are those of that many rows
         params = eqx.tree_at(lambda p: p.error, params, params.error * np.sqrt(factor))
     for one, other in zip(jax.tree.leaves(once.params_), jax.tree.leaves(params), strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-12)
@@ -69,8 +69,8 @@ def test_without_a_prior_weights_times_a_constant_give_the_same_fit(name, kind, 
     of_rows = dict.fromkeys(("n_rows_", "left_to_gain_", "objective_", "history_"), factor)
     if name == "clipped-gaussian":  # these are what it leaves over of moments, and no sums over rows
         of_rows |= {"objective_": 1.0, "history_": 1.0}
-    for told, unit in of_rows.items():
-        np.testing.assert_allclose(getattr(found, told), unit * getattr(once, told), rtol=1e-7)
+    for name_of_error, unit in of_rows.items():
+        np.testing.assert_allclose(getattr(found, name_of_error), unit * getattr(once, name_of_error), rtol=1e-7)
 
 
 def test_the_share_of_held_out_rows_is_that_of_the_table_written_out():

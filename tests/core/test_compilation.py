@@ -213,7 +213,7 @@ def test_what_is_found_on_disk_is_what_would_be_compiled(cache, monkeypatch, mad
         pytest.param(lambda x, y: (x, x), lambda x, y: [x, x], id="the structure of what is returned"),
     ],
 )
-def test_programs_that_look_alike_are_told_apart(cache, one, other):
+def test_programs_that_look_alike_are_distinguished(cache, one, other):
     arguments = np.arange(5000.0), np.full(5000, 2.0)
     for function in (one, other, one):
         jax.tree.map(
@@ -268,10 +268,10 @@ def test_another_process_compiles_nothing(cache):
     environment = {"LATENTBITS_CACHE": str(cache.parent), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
     start = partial(subprocess.Popen, [sys.executable, "-c", FRESH], env=environment, stdout=subprocess.PIPE, text=True)
     at_once = [start() for _ in range(2)]
-    told = [process.communicate()[0].split() for process in at_once]
+    answers = [process.communicate()[0].split() for process in at_once]
     assert all(process.returncode == 0 for process in at_once)
     score, compiled, made = start().communicate()[0].split()
-    assert {score} == {one[0] for one in told}
+    assert {score} == {one[0] for one in answers}
     assert (int(compiled), int(made) > 5) == (0, True)
 
 

@@ -27,7 +27,7 @@ def test_the_first_waits_for_a_check():
         done.append("the line after")
         with pytest.raises(KeyboardInterrupt):
             interrupts.check()
-        interrupts.check()  # it is told once
+        interrupts.check()  # it is raised once
     assert done
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -40,7 +40,7 @@ def test_the_second_does_not_wait():
         assert interrupts.take()
 
 
-def test_what_nobody_took_is_raised_at_the_outer_end():
+def test_an_untaken_signal_is_raised_at_the_outer_end():
     reached = []
     with pytest.raises(KeyboardInterrupt), interrupts.held():  # noqa: PT012
         with interrupts.held():
@@ -86,17 +86,17 @@ def test_a_handler_of_the_user_stays():
 
 
 def test_other_threads_are_left_alone():
-    told = []
+    taken = []
 
     def work():
         with interrupts.held(), interrupts.shielded():
             interrupts.check()
-            told.append(interrupts.take())
+            taken.append(interrupts.take())
 
     with interrupts.held():
         press()
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-        assert told == [False]
+        assert taken == [False]
         assert interrupts.take()

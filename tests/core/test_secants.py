@@ -25,12 +25,14 @@ def climb(bends, start, n_passes):
 
 
 @pytest.mark.parametrize("slow", [0.1, 1e-2])
-def test_what_is_left_of_a_parabola_is_told(slow):
+def test_what_is_left_of_a_parabola_is_stated(slow):
     """Before all of its directions have been seen, too, if those that were not are not flatter than is assumed."""
     with double():
-        told = [(value, left) for value, left in climb([1.0, 0.3, 0.1, slow], [1.0, 2.0, 1.0, 30.0], 30) if left < 1e9]
-    assert told
-    for value, left in told:
+        stated = [
+            (value, left) for value, left in climb([1.0, 0.3, 0.1, slow], [1.0, 2.0, 1.0, 30.0], 30) if left < 1e9
+        ]
+    assert stated
+    for value, left in stated:
         assert -value <= left + 1e-9
 
 
@@ -59,6 +61,6 @@ def test_one_small_promise_is_not_what_is_left():
         for _ in range(8):
             _, state, x = one_pass(jnp.asarray([0.5, 1e-2]), x, state)
             lefts.append((float(state.promised[-1]), float(secants.left(state))))
-    last, told = np.array(lefts).T
-    assert np.isfinite(told[-1])
-    np.testing.assert_array_equal(told[2:], np.maximum(np.maximum(last[2:], last[1:-1]), last[:-2]))
+    last, stated = np.array(lefts).T
+    assert np.isfinite(stated[-1])
+    np.testing.assert_array_equal(stated[2:], np.maximum(np.maximum(last[2:], last[1:-1]), last[:-2]))

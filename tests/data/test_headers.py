@@ -16,13 +16,13 @@ REALS = RNG.normal(size=(12, 6))
 
 
 def read_text(tmp_path, text, name="x.csv", **options):
-    """The table, and what was told in doubt."""
+    """The table, and the warnings in doubt."""
     path = tmp_path / name
     path.write_text(text)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         table = read(path, **options)
-    return table, [str(one.message) for one in told]
+    return table, [str(one.message) for one in warned]
 
 
 def as_r(values, delimiter, corner=False):
@@ -41,11 +41,11 @@ WIDTHS = (1, 2, 3, 5)
 @pytest.mark.parametrize(("delimiter", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "txt"), (" ", "txt")])
 def test_an_index_and_default_names_of_pandas(tmp_path, values, delimiter, suffix):
     for width in WIDTHS:
-        table, told = read_text(tmp_path, pd.DataFrame(values[:, :width]).to_csv(sep=delimiter), f"x.{suffix}")
+        table, warned = read_text(tmp_path, pd.DataFrame(values[:, :width]).to_csv(sep=delimiter), f"x.{suffix}")
         np.testing.assert_array_equal(table.values, values[:, :width])
         assert table.feature_names == tuple(map(str, range(width)))
         assert table.row_names == tuple(map(str, range(len(values))))
-        assert told == []
+        assert warned == []
 
 
 @KINDS
@@ -53,14 +53,14 @@ def test_an_index_and_default_names_of_pandas(tmp_path, values, delimiter, suffi
 def test_default_names_of_pandas(tmp_path, values, width):
     values = values[:, :width]
     text = pd.DataFrame(values).to_csv(index=False)
-    table, told = read_text(tmp_path, text)
+    table, warned = read_text(tmp_path, text)
     if values.dtype.kind == "i" and width <= 2:
         # 0,1 over bits could be a row of bits, and is one
         assert table.shape == (len(values) + 1, width)
-        table, told = read_text(tmp_path, text, header=True)
+        table, warned = read_text(tmp_path, text, header=True)
     np.testing.assert_array_equal(table.values, values)
     assert table.feature_names == tuple(map(str, range(width)))
-    assert bool(told) == (values.dtype.kind == "f" and width <= 2)
+    assert bool(warned) == (values.dtype.kind == "f" and width <= 2)
 
 
 @KINDS
@@ -70,11 +70,11 @@ def test_default_names_of_pandas(tmp_path, values, width):
 )
 def test_tables_of_r(tmp_path, values, delimiter, corner, suffix):
     for width in (1, 2, 5):
-        table, told = read_text(tmp_path, as_r(values[:, :width], delimiter, corner), f"x.{suffix}")
+        table, warned = read_text(tmp_path, as_r(values[:, :width], delimiter, corner), f"x.{suffix}")
         np.testing.assert_array_equal(table.values, values[:, :width])
         assert table.feature_names == tuple(f"V{j + 1}" for j in range(width))
         assert table.row_names == tuple(str(i + 1) for i in range(len(values)))
-        assert told == []
+        assert warned == []
 
 
 def test_names_of_rows_with_blanks_and_quotes(tmp_path):
@@ -107,9 +107,9 @@ def test_a_short_header_over_anything_but_names_of_rows_is_refused(tmp_path, tex
     ],
 )
 def test_what_could_be_either(tmp_path, text, shape, doubt):
-    table, told = read_text(tmp_path, text)
+    table, warned = read_text(tmp_path, text)
     assert table.shape == shape
-    assert [("x.csv: the first line" in one and "header= settles it" in one) for one in told] == [True] * doubt
+    assert [("x.csv: the first line" in one and "header= settles it" in one) for one in warned] == [True] * doubt
 
 
 def test_numbers_without_names_stay_rows(tmp_path):
@@ -128,9 +128,9 @@ def test_numbers_without_names_stay_rows(tmp_path):
 
 def test_a_long_table_is_decided_by_its_first_lines(tmp_path):
     values = RNG.integers(0, 2, (3000, 3))
-    table, told = read_text(tmp_path, pd.DataFrame(values).to_csv(index=False))
+    table, warned = read_text(tmp_path, pd.DataFrame(values).to_csv(index=False))
     np.testing.assert_array_equal(table.values, values)
-    assert told == []
+    assert warned == []
 
 
 def test_labels_go_by_name_before_they_go_by_number(tmp_path):

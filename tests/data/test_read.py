@@ -80,7 +80,7 @@ def test_a_first_column_without_a_name_names_the_rows(tmp_path):
     np.testing.assert_array_equal(table.values, [[0, 1], [1, 0]])
 
 
-def test_all_columns_of_text_are_told_or_kept(tmp_path):
+def test_all_columns_of_text_are_reported_or_kept(tmp_path):
     text = "site,q1,kind,q2\nnorth,1,a,0\nsouth,0,b,unknown\nnorth,1,b,1\n"
     with pytest.raises(
         DataError, match=r"from line 2 on: columns that hold no numbers: site .*, kind .*, q2 \(with unk"
@@ -254,7 +254,7 @@ def test_write_refuses_by_name(tmp_path):
 # --- arrays ---
 
 
-def test_npy_is_mapped_when_large_or_told(tmp_path, monkeypatch):
+def test_npy_is_mapped_when_large_or_on_request(tmp_path, monkeypatch):
     path = write(tmp_path / "x.npy", BITS.astype(np.int64))
     assert isinstance(read(path, mmap=True).values, np.memmap)
     assert not isinstance(read(path).values, np.memmap)

@@ -47,7 +47,7 @@ def links():
 
 @pytest.fixture
 def check(links, tmp_path, capsys):
-    """A small site and checkout, with what a test changes: the exit code, what was told, and what was complained of."""
+    """A small site and checkout, with what a test changes: the exit code, what was printed, and the complaints."""
 
     def checked(pages=(), markdown=""):
         site = tmp_path / "site"
@@ -70,9 +70,9 @@ def test_no_page_loads_a_script_or_a_style_from_elsewhere():
 
 
 def test_a_whole_site_passes(check):
-    code, told, complaints = check()
+    code, printed, complaints = check()
     assert (code, complaints) == (0, "")
-    assert re.fullmatch(r"\d+ links on 4 pages, 0 broken\n", told)
+    assert re.fullmatch(r"\d+ links on 4 pages, 0 broken\n", printed)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_a_whole_site_passes(check):
     ],
 )
 def test_a_broken_link_of_the_site_is_found(check, html, why):
-    code, told, complaints = check({"sub/new.html": f"<p>\n{html}</p>"})
+    code, printed, complaints = check({"sub/new.html": f"<p>\n{html}</p>"})
     assert code == 1
     assert re.fullmatch(rf"broken: \S+new\.html:2: .*  .*{why}.*\n", complaints)
-    assert "1 broken" in told
+    assert "1 broken" in printed
 
 
 @pytest.mark.parametrize(

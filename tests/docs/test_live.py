@@ -1,4 +1,4 @@
-"""Live pages: guides say what a run has found, pages are made once, and a set that is not there is told."""
+"""Live pages: guides say what a run has found, pages are made once, and a missing set is reported."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_page_is_made_once(live, folder, monkeypatch):
     assert runs[-1][1] == 300
 
 
-def test_a_set_that_is_not_there_is_told(live, folder, monkeypatch, capsys):
+def test_a_missing_set_is_reported(live, folder, monkeypatch, capsys):
     def missing(name):
         raise DownloadError(f"{name}: could not be fetched")
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 from blocks import LONG, REAL, SHORTER, python_blocks
-from blocks import printed as told_by
+from blocks import printed as printed_by
 from printed import same_but_for_the_last_digit
 
 pytestmark = pytest.mark.optimised
@@ -37,7 +37,7 @@ def test_the_block_on_images_runs(run, real_data):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run blocks of a page in a folder of its own, with or without a folder of real data."""
+    """Run blocks of a page in a separate folder, with or without a folder of real data."""
 
     def all_blocks(page, blocks, data):
         monkeypatch.chdir(tmp_path)
@@ -47,11 +47,11 @@ def run(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv("MPLBACKEND", "agg")
         namespace = {"__name__": "page"}
         assert blocks
-        told = told_by(page)
+        expected = printed_by(page)
         for block in blocks:
             exec(compile(block, page, "exec"), namespace)
             out = capsys.readouterr().out
-            if block in told:
-                assert same_but_for_the_last_digit(out, told[block]), (out, told[block])
+            if block in expected:
+                assert same_but_for_the_last_digit(out, expected[block]), (out, expected[block])
 
     return all_blocks

@@ -139,7 +139,7 @@ def test_a_fit_that_is_kept_is_that_of_a_fit_that_is_not(table, whole, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_seed_that_nobody_gave_is_kept(table, tmp_path, monkeypatch):
+def test_a_drawn_seed_is_kept(table, tmp_path, monkeypatch):
     estimator = mixture().set_params(random_state=None)
     killed_at(monkeypatch, estimator, table, tmp_path, 3)
     first, second = (clone(estimator).fit(table, checkpoint=tmp_path) for _ in range(2))
@@ -186,7 +186,7 @@ def test_nothing_but_damaged_files_is_an_error(table, tmp_path):
 
 
 def forged(path, change):
-    """Write a file that change was made to, by its header and arrays, with a checksum of its own."""
+    """Write a file that change was made to, by its header and arrays, with a new checksum."""
     with safe_open(path, framework="numpy") as file:
         header = json.loads(file.metadata()["latentbits"])
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -360,7 +360,7 @@ def run(folder, out):
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM as batch queues send it, and no SIGKILL")
 def test_killed_at_random_moments(tmp_path):
-    """SIGTERM writes a checkpoint and has a code of its own, SIGKILL comes as often as LATENTBITS_KILLS says.
+    """SIGTERM writes a checkpoint and has a separate code, SIGKILL comes as often as LATENTBITS_KILLS says.
 
     Then on to the end, with the bits of the run that was not killed.
     """

@@ -147,7 +147,7 @@ def test_nothing_is_read_before_somebody_asks():
 
 
 def test_scores_are_computed_again_where_float32_is_too_little(monkeypatch):
-    """What a row loses is told for all rows before the first block is given."""
+    """What a row loses is reported for all rows before the first block is given."""
     X = table()
     model = quietly(mixture().fit, X)
     for tolerance in (1.0, 1e-9):
@@ -294,13 +294,13 @@ def test_another_engine_is_refused(tmp_path):
             mixture().fit(rows, engine="dask")
 
 
-def test_no_workers_of_its_own_share_a_device(monkeypatch):
+def test_its_workers_share_no_device(monkeypatch):
     monkeypatch.setattr("latentbits.engines.dask_blocks.accelerated", lambda: True)
     with dask.config.set(scheduler=None), pytest.raises(ValueError, match="one worker for each device"):
         mixture().fit(table(), engine="dask")
 
 
-def test_a_client_computes_unless_dask_was_told_otherwise(client):
+def test_a_client_computes_unless_dask_is_configured_otherwise(client):
     assert active_client() is client
     with dask.config.set(scheduler="threads"):
         assert active_client() is None
@@ -316,7 +316,7 @@ def test_spawned_workers_find_the_same_bits():
 
 
 @pytest.mark.slow("spawned workers")
-def test_without_a_client_there_are_workers_of_its_own():
+def test_without_a_client_it_starts_workers():
     pytest.importorskip("distributed")
     assert f"{cores()} spawned workers have the same bits and are gone" in printed_by("on_workers.py", "own", cores())
 

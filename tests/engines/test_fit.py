@@ -44,7 +44,7 @@ def objectives(result):
 
 @cache
 def of_restarts(n):
-    """The best of so many starts from single rows, which differ."""
+    """The best of several starts from single rows, which differ."""
     return run(mixture.model(4, accelerate=False), bits(k=4, seed=1), n_init=n, limits=Limits(20, -np.inf))
 
 
@@ -370,8 +370,8 @@ def test_growth_may_end_by_what_the_stage_before_has_seen():
     assert result.reason == "converged"
 
 
-def ends(remaining, objectives, n_rows=10, told=np.nan):
-    return [remaining.ends(x, n_rows, told) for x in objectives]
+def ends(remaining, objectives, n_rows=10, stated=np.nan):
+    return [remaining.ends(x, n_rows, stated) for x in objectives]
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.9, 0.97])
@@ -405,9 +405,9 @@ def test_a_tolerance_without_end_never_stops():
 
 
 def test_the_word_of_a_model_goes_before_the_guess():
-    assert ends(Remaining(tol=0.1), [-5, -4, -3], told=0.5) == [None, Stop.CONVERGED, Stop.CONVERGED]
-    assert not any(ends(Remaining(tol=0.1), np.zeros(20), told=2.0))
-    stalled = ends(Remaining(tol=0.1), np.zeros(40), told=np.inf)
+    assert ends(Remaining(tol=0.1), [-5, -4, -3], stated=0.5) == [None, Stop.CONVERGED, Stop.CONVERGED]
+    assert not any(ends(Remaining(tol=0.1), np.zeros(20), stated=2.0))
+    stalled = ends(Remaining(tol=0.1), np.zeros(40), stated=np.inf)
     assert stalled[-1] == Stop.STALLED
     assert not any(stalled[:25])
 
@@ -493,7 +493,7 @@ def test_samples_are_fresh_at_every_pass_and_follow_the_row():
 
 @pytest.mark.slow("a Gibbs sampler, compiled twice")
 def test_a_row_keeps_its_state_in_memory_and_does_without_in_a_stream():
-    """Ages of the Gibbs chains: in memory they grow with the passes, in a stream every pass begins anew."""
+    """Ages of the Gibbs chains: in memory they grow with the passes, in a stream every pass begins again."""
     ages = {}
     model = sketches.noisy_or()
 
@@ -569,8 +569,8 @@ def test_a_stage_may_end_by_its_own_word():
     result = run(model, bits(), limits=Limits(50, -np.inf))
     assert (result.n_iter, result.reason) == (3, "converged")
     assert result.objective == objectives(result)[-1]
-    # of a schedule nobody knows what is left
-    scheduled = run(model._replace(stages=(Schedule("so many", max_iter=50),)), bits())
+    # what is left of a schedule is unknown
+    scheduled = run(model._replace(stages=(Schedule("scheduled", max_iter=50),)), bits())
     assert (scheduled.n_iter, scheduled.reason) == (3, "completed")
     assert np.isnan(scheduled.left)
 
@@ -595,7 +595,7 @@ def test_progress_tells_iteration_and_step():
     assert seen == [(0, 2, 0, 0.0), (0, 2, 1, 0.0), (1, 2, 2, 0.5), (1, 2, 3, 0.5)]
 
 
-def test_no_bar_where_nobody_looks(capfd):
+def test_no_bar_without_a_terminal(capfd):
     run(PLAIN, bits(), verbose=1)
     assert capfd.readouterr() == ("", "")
 

@@ -57,7 +57,7 @@ def test_of_several_starts_the_best_for_held_out_rows_is_kept(tables, early):
 
 
 @pytest.mark.slow("a tree learned three times")
-def test_a_tree_stops_early_by_rows_of_its_own_or_a_share(tables):
+def test_a_tree_stops_early_by_given_rows_or_a_share(tables):
     train, valid, test = (rows[:, :8] for rows in tables)
     with pytest.warns(ConvergenceWarning):
         plain = LatentTree(6, smoothing=0.1, random_state=0, max_iter=100).fit(train)

@@ -1,4 +1,4 @@
-"""Devices that have no room: by programs that refuse more rows than so many, as a device does."""
+"""Devices that have no room: by programs that refuse more rows than a limit, as a device does."""
 
 import warnings
 
@@ -44,7 +44,7 @@ def small_device(monkeypatch):
     [
         (BernoulliMixture(2, random_state=0, n_init=2, max_iter=20, tol=1e-4), classes()),
         pytest.param(LatentTrait(1, random_state=0, dtype="float64"), answers(), marks=OTHERS),
-        pytest.param(  # small batches, whose chains start anew
+        pytest.param(  # small batches, whose chains start again
             NoisyOrNetwork((2,), random_state=0, inference="gibbs", n_updates=3, n_epochs=1, batch_size=200),
             classes(),
             marks=OTHERS,
@@ -104,7 +104,7 @@ def test_a_table_that_a_device_cannot_hold(monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
-def test_other_errors_are_told():
+def test_other_errors_are_raised():
     layout, room = Layout(64, np.dtype(np.float32)), Room()
     for error, rows in [(JaxRuntimeError("INTERNAL: broken"), 64), (JaxRuntimeError("RESOURCE_EXHAUSTED"), 8)]:
         with pytest.raises(JaxRuntimeError, match=str(error)):

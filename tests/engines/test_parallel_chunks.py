@@ -32,7 +32,7 @@ def test_results_come_in_order_and_few_are_in_flight(monkeypatch, n):
 
 
 def test_a_stream_is_not_read_far_ahead(monkeypatch):
-    """Rows that were read and not yet answered: those in flight, and those by which it is told whether they are few."""
+    """Rows that were read and not yet answered: those in flight, and those that decide whether they are few."""
     monkeypatch.setattr(parallel_chunks, "cores", lambda: 2)
     read, model = [], mixture.model(2)
     rows = (np.random.default_rng(0).random((9000, 6)) < 0.4).astype(np.uint8)

@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """Seconds that pass on request."""
 
     def __init__(self):
         self.now = 100.0
@@ -32,7 +32,7 @@ class Clock:
 
 @pytest.fixture
 def look(monkeypatch):
-    """Sit down at a terminal: to be called in the test, as pytest has standard error of its own for each phase."""
+    """Sit down at a terminal: to be called in the test, as pytest replaces standard error for each phase."""
 
     def sit():
         stream = Terminal()
@@ -88,12 +88,12 @@ def a_pass(monitor, clock, iteration, seconds, left=float("nan"), target=1.0):
     monitor.left_to_gain(left, target)
 
 
-def test_nobody_looks(monkeypatch):
+def test_no_progress_without_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert bar_for(1) is None
 
 
-def test_nobody_asked(look, notebook):
+def test_no_progress_unless_verbose(look, notebook):
     look()
     assert bar_for(0) is None
 
@@ -215,10 +215,10 @@ def test_restarts_of_another_process_are_no_measure(learning):
 
 
 def test_work_that_is_counted(notebook, clock, learning):
-    with counted(4, "draws", 1) as told:
+    with counted(4, "draws", 1) as advance:
         clock.now += 3
         learning.now += 3
-        told(1)
+        advance(1)
     assert [one["text/plain"] for one in notebook] == ["draws  1/4  0:03  about 0:09 to go", ""]
 
 

@@ -48,7 +48,7 @@ def test_no_more_are_read_than_there_is_room_for():
     items.close()
 
 
-def test_whoever_stops_early_ends_the_thread_and_the_iterable():
+def test_stopping_early_ends_the_thread_and_the_iterable():
     closed = threading.Event()
 
     def items():

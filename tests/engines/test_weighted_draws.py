@@ -48,9 +48,9 @@ def test_a_pursuit_starts_from_rows_drawn_by_weight(weights, monkeypatch):
     seen, real = [], stage.StageRun._advance
 
     def advance(self, stats):
-        told, ahead = real(self, stats)
+        result, ahead = real(self, stats)
         seen.append(np.asarray(ahead.state.rows))
-        return told, ahead
+        return result, ahead
 
     monkeypatch.setattr(stage.StageRun, "_advance", advance)
     table = np.random.default_rng(0).integers(0, 2, (7, 5)).astype(np.uint8)

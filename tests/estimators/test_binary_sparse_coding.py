@@ -242,7 +242,7 @@ def test_gamma_and_candidates_along_learning():
 
 
 @pytest.mark.slow("2^13 states")
-def test_with_many_causes_the_likelihood_is_a_bound_and_its_loss_is_told():
+def test_with_many_causes_the_likelihood_is_a_bound_and_its_loss_is_stated():
     theta = sparse_coding.some_theta(13, 6, seed=0, sigma=2.0, active=4.0)
     X = sparse_coding.draw(theta, 150, seed=1)
     m = BinarySparseCoding(13, max_active=2, n_candidates=4, max_iter=3, n_init=1, random_state=0).fit(X)

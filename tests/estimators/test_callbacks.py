@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn: what they are told of a fit, and what they may ask for."""
+"""Callbacks of scikit-learn: what they see of a fit, and what they may ask for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = classes()
 
 
 class Notes:
-    """Keeps what it is told; asks for an end after so many passes."""
+    """Keep what it is given; ask for an end after a number of passes."""
 
     def __init__(self, most=None):
         self.most = most
@@ -115,7 +115,7 @@ def test_scikit_learns_own_bar(capfd):
     assert "BernoulliMixture - fit" in capfd.readouterr().out
 
 
-@pytest.mark.slow("a process of its own")
+@pytest.mark.slow("a separate process")
 def test_nothing_is_imported_for_those_who_use_none():
     script = "import sys, latentbits; latentbits.BernoulliProduct; print([m for m in sys.modules if 'callback' in m])"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -96,11 +96,11 @@ def test_carcinoma(k):
     assert report.entropy == pytest.approx(expected["entropy"], rel=0.001)
     np.testing.assert_allclose(m.weights_, expected["weights"], atol=2e-4)
     np.testing.assert_allclose(errors.weights, expected["weight_errors"], rtol=0.01)
-    told = m.classification(X)
-    assert told.counts.tolist() == expected["counts"]
-    assert told.expected_error == pytest.approx(expected["expected_error"], rel=0.005)
-    np.testing.assert_allclose(told.posterior_by_modal, expected["posterior_by_modal"], rtol=0.005, atol=5e-5)
-    np.testing.assert_allclose(told.modal_by_class, expected["modal_by_class"], rtol=0.005, atol=5e-5)
+    classified = m.classification(X)
+    assert classified.counts.tolist() == expected["counts"]
+    assert classified.expected_error == pytest.approx(expected["expected_error"], rel=0.005)
+    np.testing.assert_allclose(classified.posterior_by_modal, expected["posterior_by_modal"], rtol=0.005, atol=5e-5)
+    np.testing.assert_allclose(classified.modal_by_class, expected["modal_by_class"], rtol=0.005, atol=5e-5)
     np.testing.assert_allclose(m.bivariate_residuals(X).x2, expected["pairs"], rtol=0.01, atol=1e-4)
 
 
@@ -133,11 +133,17 @@ def test_tables_come_in_many_kinds(table, fitted):
         (lambda: iter([table[:50], table[50:]]), None),
         (patterns, counts),
     ]
-    errors, told, pairs = fitted.standard_errors(table), fitted.classification(table), fitted.bivariate_residuals(table)
+    errors, classified, pairs = (
+        fitted.standard_errors(table),
+        fitted.classification(table),
+        fitted.bivariate_residuals(table),
+    )
     report = reported(fitted, table)
     for X, weight in forms:
         np.testing.assert_allclose(fitted.standard_errors(X, weight).covariance, errors.covariance, rtol=1e-9)
-        np.testing.assert_allclose(fitted.classification(X, weight).modal_by_class, told.modal_by_class, rtol=1e-9)
+        np.testing.assert_allclose(
+            fitted.classification(X, weight).modal_by_class, classified.modal_by_class, rtol=1e-9
+        )
         np.testing.assert_allclose(fitted.bivariate_residuals(X, weight).x2, pairs.x2, rtol=1e-9)
         more = reported(fitted, X, weight)
         np.testing.assert_allclose([more.g2, more.x2, more.entropy], [report.g2, report.x2, report.entropy], rtol=1e-9)
@@ -159,7 +165,7 @@ def test_rows_without_an_answer_do_not_count(table, fitted):
     np.testing.assert_allclose(found.estimate, fitted.class_differences(table, y[:120]).estimate)
 
 
-def test_an_early_end_is_told(table, fitted):
+def test_an_early_end_is_reported(table, fitted):
     with pytest.warns(ConvergenceWarning):
         early = BernoulliMixture(2, smoothing=0, random_state=1, n_init=1, max_iter=2, tol=-1).fit(table)
     assert "learning ended by 'max_iter'" in early.standard_errors(table).notes[-1]

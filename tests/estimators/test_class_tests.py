@@ -95,7 +95,7 @@ def test_draws_have_the_holes_of_the_table():
 
 
 @pytest.mark.slow("another size is compiled for")
-def test_a_poor_fit_is_told_and_not_tested():
+def test_a_poor_fit_is_reported_and_not_tested():
     """The test is made with the best maximum, and what the model lacks is in the notes."""
     X = two_classes()
     best = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
@@ -140,7 +140,7 @@ def test_large_tables_are_drawn_and_climbed_some_at_a_time(one_of_two, monkeypat
     )
     assert len(done) > 1
     assert sum(done) == len(found.draws) == 19
-    assert len(np.unique(found.draws)) == 19  # every part has draws of its own
+    assert len(np.unique(found.draws)) == 19  # parts share no draws
     assert found.statistic == pytest.approx(test.statistic, abs=1e-4)
     assert np.all(found.draws >= 0)
 

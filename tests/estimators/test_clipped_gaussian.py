@@ -176,11 +176,11 @@ def test_moments_of_constant_bits(tmp_path):
 
 
 @pytest.mark.parametrize("n", [2, 1000])
-def test_covariances_divided_by_one_less_are_told(n):
+def test_covariances_divided_by_one_less_are_refused(n):
     X = (np.arange(3 * n).reshape(n, 3) ** 2 % 5 < 2).astype(float)
     X[0], X[1] = 0, 1
-    told = r"numpy\.cov divides by n - 1; numpy\.cov\(X\.T, bias=True\) is meant"
-    with pytest.raises(ValueError, match=rf"for n = {n} rows: {told}"):
+    advice = r"numpy\.cov divides by n - 1; numpy\.cov\(X\.T, bias=True\) is meant"
+    with pytest.raises(ValueError, match=rf"for n = {n} rows: {advice}"):
         ClippedGaussian.from_moments(X.mean(0), np.cov(X.T))
     with pytest.raises(ValueError, match=r"the diagonal of cov") as error:
         ClippedGaussian.from_moments([0.5, 0.5], np.diag([0.25, 0.3]))
@@ -266,7 +266,7 @@ def test_a_morph_flips_bits_one_after_another(clipped):
         clipped.morph(a, b, 1)
 
 
-@pytest.mark.slow("a fit of its own")
+@pytest.mark.slow("a separate fit")
 def test_a_morph_of_rows_with_names(table):
     frame = pd.DataFrame(table, columns=list("abcdefghijkl"))
     m = ClippedGaussian(2).fit(frame)
@@ -318,7 +318,7 @@ def test_factors_may_explain_nearly_all_of_a_column(means):
 
 
 @pytest.mark.parametrize("keep_pairs", [True, False])
-def test_a_heywood_case_is_told_by_the_names_of_its_columns(keep_pairs):
+def test_a_heywood_case_is_reported_with_the_names_of_its_columns(keep_pairs):
     """The correlations of the first column with two others are too large for how these are correlated."""
     correlation = np.array([[1, 0.75, 0.73], [0.75, 1, 0.45], [0.73, 0.45, 1]])
     heywood = pytest.warns(
@@ -357,7 +357,7 @@ def test_a_table_without_structure_says_so():
 
 @pytest.mark.real_data
 def test_held_out_twos(real_data, monkeypatch):
-    """A prototype had 113.0 108.2 98.8 88.6 77.6 nats at P = 1 2 4 8 16 on a split of its own (independent: 123.1)."""
+    """A prototype had 113.0 108.2 98.8 88.6 77.6 nats at P = 1 2 4 8 16 on another split (independent: 123.1)."""
     monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
     X = load_dataset("usps_twos").X
     order = np.random.default_rng(0).permutation(len(X))

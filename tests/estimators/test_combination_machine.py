@@ -138,7 +138,7 @@ def likelihood_and_slope(flat, X, k):
     return value.sum() - len(X) * log_z, np.concatenate([part.ravel() for part in slope])
 
 
-@pytest.mark.slow("a fit of its own, to the end")
+@pytest.mark.slow("a separate fit, to the end")
 def test_a_climb_that_converged_has_little_left_to_gain():
     """By another one that goes on from there: plateaus, where float32 stands still, are no end."""
     X = tables.classes(missing=0.1)
@@ -225,7 +225,7 @@ def test_the_history_of_likelihoods_begins_after_the_pursuit(fitted):
 
 @pytest.mark.slow("3000 rows are learned from")
 def test_few_active_units(table, truth):
-    """With at most one active unit it is a mixture of four products; the share that is left out is told."""
+    """With at most one active unit it is a mixture of four products; the share that is left out is stated."""
     m = CombinationMachine(3, max_active=1, n_epochs=20, random_state=0).fit(table)
     alone = latentbits.BernoulliProduct().fit(table).score(table)
     assert m.score(table) > alone
@@ -296,9 +296,9 @@ def test_a_machine_that_runs_away_from_its_chains_is_learned_again_in_shorter_st
 
 @pytest.mark.slow("fits that run away")
 def test_a_machine_that_runs_away_again_and_again_ends_as_independent_columns(pairs):
-    with pytest.warns(ConvergenceWarning) as told:
+    with pytest.warns(ConvergenceWarning) as warned:
         m = CombinationMachine(3, learning_rate=1e4, **RUNNING).fit(pairs)
-    assert any("all weights are 0 now" in str(w.message) for w in told)
+    assert any("all weights are 0 now" in str(w.message) for w in warned)
     assert not m.converged_
     independent = latentbits.BernoulliProduct().fit(pairs).log_likelihood(pairs)
     assert m.log_likelihood(pairs) == pytest.approx(independent, abs=0.01)
@@ -319,13 +319,13 @@ def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
     assert held_out.sum() >= 50
     assert result.objective == pytest.approx(600 * value[held_out].mean(), rel=1e-5)
     m.fit(pairs)
-    assert m.objective_ == pytest.approx(m.log_likelihood(pairs), rel=1e-5)  # users are told of all rows
+    assert m.objective_ == pytest.approx(m.log_likelihood(pairs), rel=1e-5)  # users see that of all rows
     assert m.history_table_["stage"][-1] == "log-likelihood"
 
 
 @pytest.mark.slow("three fits")
 def test_largest_terms(table):
-    """Gradients from all terms are the exact ones; from few the machine is another, and the share left out is told."""
+    """Gradients from all terms are the exact ones; from few the machine is another, and the share left out is given."""
     settings = {"learner": "gradient", "recipe": "freund1994", "max_iter": 30, "random_state": 0}
     exact = CombinationMachine(3, **settings).fit(table)
     whole = CombinationMachine(3, max_terms=8, **settings).fit(table)

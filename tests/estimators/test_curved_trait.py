@@ -136,7 +136,7 @@ def test_a_curve_that_learns_rows_by_heart_is_stopped():
     assert found.score(others) > small(**settings).fit(noise).score(others) + 0.1
 
 
-def test_the_error_of_a_sum_is_told_from_the_nets(fitted, table):
+def test_the_error_of_a_sum_is_estimated_from_the_nets(fitted, table):
     """Below what errors of one sign would come to, and it does not shrink as if rows were independent."""
     rows = fitted.log_likelihoods(table)
     total, error = fitted.log_likelihood(table, return_error=True)
@@ -162,7 +162,7 @@ def test_what_does_not_go_together_is_refused(settings, word, table):
         small(**settings).fit(table)
 
 
-def test_what_is_told_and_drawn_of_it(fitted, table):
+def test_its_reports_and_figures(fitted, table):
     names = tuple(f"bit {j}" for j in range(12))
     found = summaries.summarize(fitted, Rows(table, names))
     assert list(found.files["items"]().columns) == ["mean_slope_1", "mean_slope_2"]

@@ -164,8 +164,8 @@ def test_the_record_describes_the_class(name):
         (2, record.title(2).removeprefix("2 ")) if record.size else (1, record.title())
     )  # of maps the name begins with their number
     assert m.real_valued == ("bits" not in record.rows)
-    told = record.summaries.summarize(m, Rows(table(name), tuple(f"c{j}" for j in range(m.n_features_in_))))
-    assert set(told.files) == set(record.files)
+    summary = record.summaries.summarize(m, Rows(table(name), tuple(f"c{j}" for j in range(m.n_features_in_))))
+    assert set(summary.files) == set(record.files)
     shown = record.summaries.show(name_of(m), m, table(name)[:50], len(table(name)))
     assert (shown.gallery is None) == record.alone
     for layer in () if shown.gallery is None else shown.gallery.layers:
@@ -417,7 +417,7 @@ def test_binarize_cuts_and_keeps_holes():
     ],
     ids=lambda x: x if isinstance(x, str) else type(x).__name__,
 )
-def test_bad_input_is_told_apart(X, error, message):
+def test_kinds_of_bad_input_are_distinguished(X, error, message):
     with pytest.raises(error, match=message):
         BernoulliMixture(2, random_state=0).fit(X)
 

@@ -71,7 +71,7 @@ def test_likelihood_ratio_and_wald(people):
 
 @pytest.mark.slow("covariates are compiled for, in two fits of each kind")
 def test_units_of_covariates_change_no_test(people):
-    """Dates as 20250131 give what standardised numbers do; slopes and intercepts are told in the user's units."""
+    """Dates as 20250131 give what standardised numbers do; slopes and intercepts are in the user's units."""
     X, g = people
     z = np.random.default_rng(1).standard_normal(400)
     m = ItemResponse(random_state=0)

@@ -68,9 +68,9 @@ def test_rows_without_an_answer(model, table):
     with pytest.warns(UserWarning, match="no finite ML score"):
         ml = model.scores(table, "ml")
     assert np.isnan(ml.value[10]).all()
-    with pytest.warns(UserWarning, match="1 rows have no finite WLE score") as told:
+    with pytest.warns(UserWarning, match="1 rows have no finite WLE score") as warned:
         wle = model.scores(table, "wle")
-    assert str(told[0].message).endswith("no answer depends on the latent. method='eap' gives all rows a score")
+    assert str(warned[0].message).endswith("no answer depends on the latent. method='eap' gives all rows a score")
     assert np.isfinite(model.item_fit(table, scores="wle").outfit[:6]).all()
     rest = np.delete(np.arange(240), 10)
     assert np.isfinite(wle.value[rest]).all()
@@ -139,7 +139,7 @@ def test_sum_scores_are_of_all_columns(model, table):
     assert "1 rows that answer these otherwise are left out" in found.notes
 
 
-def test_what_cannot_be_told_is_refused(model, table):
+def test_invalid_options_are_refused(model, table):
     with pytest.raises(ValueError, match="scores must be one of eap, map, ml, wle"):
         model.item_fit(table, scores="mean")
     with pytest.raises(ValueError, match="theta must be a number"):

@@ -145,8 +145,8 @@ def test_guessing_is_a_maximum():
 
     at = np.stack([m.components_[0], m.intercept_, np.log(m.asymptote_ / (1 - m.asymptote_))], 1).ravel()
     assert -m.objective_ == pytest.approx(loss(at), abs=1e-6)
-    told = -loss(at) + penalty(m.components_[0], at.reshape(4, 3)[:, 2])
-    assert m.log_likelihood(X, sample_weight=weight) == pytest.approx(told, abs=1e-6)
+    by_hand = -loss(at) + penalty(m.components_[0], at.reshape(4, 3)[:, 2])
+    assert m.log_likelihood(X, sample_weight=weight) == pytest.approx(by_hand, abs=1e-6)
     errors = m.standard_errors(X, sample_weight=weight)
     expected = np.sqrt(np.diag(covariance_at_the_top(loss, at))).reshape(4, 3)
     found = np.stack([errors.components[0], errors.intercept, errors.asymptote_logit], 1)
@@ -157,11 +157,11 @@ def test_guessing_is_a_maximum():
 
 @pytest.mark.slow("fits of two groups")
 def test_anchors():
-    """A test of given items that is hard for these people, and what is told in units of their trait."""
+    """A test of given items that is hard for these people, and reports in units of their trait."""
     slopes, intercepts = ITEMS.values()
     theta = -1.2 + 1.5 * np.random.default_rng(6).normal(size=N)
     X = answers(N, seed=6, traits=theta, **ITEMS)
-    X[:, 2] = 0  # nobody is right, and the item tells that people are weak: it is no constant of the sum
+    X[:, 2] = 0  # all are wrong, which shows that people are weak: it is no constant of the sum
     fixed = {j: {"slope": slopes[j], "intercept": intercepts[j]} for j in range(4)}
     m = ItemResponse(fixed=fixed, population="free", random_state=0).fit(X)
     assert m.n_parameters_ == 2
@@ -256,7 +256,7 @@ def test_groups_have_criteria_and_scores_and_no_reports_of_one_population(people
 
 @pytest.mark.slow("a second fit with covariates")
 def test_units_of_covariates_change_nothing(people, both):
-    """Dates as 20250131 are learned from as well as other numbers, and told in their units."""
+    """Dates as 20250131 are learned from as well as other numbers, and reported in their units."""
     X, g, units = people.X, people.g, np.array([1e4, 300.0])
     m = ItemResponse({1: "3PL"}, weight_prior=1.0, random_state=0)
     dates = 2e7 + people.Z * units
@@ -408,7 +408,7 @@ def test_groups_that_are_none_are_refused(people):
 
 
 def of_categories(g):
-    return pandas.Categorical(g, categories=["x", "second", "first"])  # nobody is x
+    return pandas.Categorical(g, categories=["x", "second", "first"])  # no row is x
 
 
 @pytest.mark.slow("groups alone are compiled for")
@@ -469,14 +469,14 @@ def test_people_who_run_away_are_warned_of(people):
     m = ItemResponse(max_iter=50, random_state=0)
     with pytest.warns(UserWarning, match="run away|max_iter") as said:
         m.fit(X, covariates=Z.assign(inc=total))
-    (told,) = [str(one.message) for one in said if "run away" in str(one.message)]
-    assert "one standard deviation of inc moves the trait" in told
-    assert "of age" not in told
+    (warning,) = [str(one.message) for one in said if "run away" in str(one.message)]
+    assert "one standard deviation of inc moves the trait" in warning
+    assert "of age" not in warning
     with pytest.warns(UserWarning, match="run away|max_iter") as said:
         m.fit(X, groups=np.where(total > 3, "high", np.where(total == 2, "same", "average")))
-    (told,) = [str(one.message) for one in said if "run away" in str(one.message)]
-    assert "the mean of high is" in told
-    assert "standard deviations from that of average, the variance of same is" in told
+    (warning,) = [str(one.message) for one in said if "run away" in str(one.message)]
+    assert "the mean of high is" in warning
+    assert "standard deviations from that of average, the variance of same is" in warning
     m.set_params(max_iter=1000).fit(X, covariates=Z / [50.0, 1.0])  # units do not warn: a warning is an error here
     assert abs(m.population_.coefficients[0]) > 10
 

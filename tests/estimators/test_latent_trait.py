@@ -34,7 +34,7 @@ def answered():
 
 @pytest.fixture(scope="module")
 def plane():
-    """A fit of two traits, each with columns of its own, as exact as it can be."""
+    """A fit of two traits, each with other columns, as exact as it can be."""
     X = answers(500, 8, 2, scale=2.0, seed=4)
     return X, ItemResponse(n_factors=2, random_state=0, dtype="float64", tol=1e-10).fit(X)
 
@@ -259,7 +259,7 @@ def test_runaway_columns_leave_the_other_errors_alone():
 
 
 @pytest.mark.slow("rules of many nodes")
-def test_the_error_told_covers_the_true_one(monkeypatch):
+def test_the_stated_error_covers_the_true_one(monkeypatch):
     """60 columns, six of them very steep: by nodes for all rows, and by those of each row."""
     rng = np.random.default_rng(5)
     w, b = np.append([12.0, 15, 20, 25, 30, 40], 0.4 * rng.normal(size=54)), rng.normal(size=60)

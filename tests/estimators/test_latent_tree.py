@@ -175,7 +175,7 @@ def test_small_trees_converge_and_gain_no_more_than_was_said():
 
 
 @pytest.mark.slow("thousands of passes")
-def test_what_is_left_to_gain_is_no_more_than_told():
+def test_what_is_left_to_gain_is_no_more_than_stated():
     """EM crawls here: a pass gains less than float32 can tell long before it is at its end."""
     X, tol = chain(300, 5), 1e-6
     m = LatentTree(2, random_state=0, dtype="float32", tol=tol, max_iter=3000).fit(X)

@@ -26,7 +26,7 @@ PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "calibration_missing
 
 
 def table(n, answered, q=1, seed=0):
-    """Answers to steep items, so many of them each."""
+    """Answers to steep items, a given number of them each."""
     rng = np.random.default_rng(seed)
     weights = 2 * rng.lognormal(0, 0.3, (q, ITEMS))
     weights[:, ::2] *= np.linspace(1, -0.4, q)[:, None]
@@ -89,8 +89,8 @@ def test_the_maximum_and_standard_errors_are_those_of_a_grid(one_trait):
     gradient, information = grid.gradient(theta).ravel(), grid.information(theta)
     assert gradient @ np.linalg.solve(information, gradient) / 2 < 1e-3  # nats below the maximum
     errors = m.standard_errors(X)
-    told = np.column_stack([errors.components.T, errors.intercept])
-    np.testing.assert_allclose(told.ravel(), np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.02)
+    stated = np.column_stack([errors.components.T, errors.intercept])
+    np.testing.assert_allclose(stated.ravel(), np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.02)
 
 
 @pytest.mark.slow("52 columns with holes are compiled for")
@@ -175,7 +175,7 @@ def test_the_bound_is_no_beginning_where_rows_have_answered_little(q, answered, 
 
 
 def test_convergence_asks_as_much_of_many_columns_that_rows_have_not_answered_as_of_few():
-    """What is left to gain is told with more caution, and no step that loses is let pass as noise."""
+    """What is left to gain is estimated with more caution, and no step that loses is let pass as noise."""
 
     def caution(model, d, n_maps=None):
         maps = () if n_maps is None else (n_maps,)

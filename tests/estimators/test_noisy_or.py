@@ -73,11 +73,11 @@ def test_causes_of_a_row_are_what_was_drawn(fitted, lines):
     unit_of = np.array([found[0] for found in matches(fitted, lines.components)])
     means = fitted.transform(named(lines.X[:200]), layer=1)[:, unit_of]
     assert ((means > 0.5) == truth[:200]).mean() > 0.97
-    for row, told in zip(lines.X[:20], fitted.explain(named(lines.X[:20])), strict=True):
-        found = {cause.unit for cause in told.causes[0]}
+    for row, explanation in zip(lines.X[:20], fitted.explain(named(lines.X[:20])), strict=True):
+        found = {cause.unit for cause in explanation.causes[0]}
         pixels = effects(fitted.weights_[0])[sorted(found)].max(0, initial=0) > 0.5
-        assert (pixels == row).all() or told.unexplained
-        assert told.log_joint < 0
+        assert (pixels == row).all() or explanation.unexplained
+        assert explanation.log_joint < 0
 
 
 def test_what_is_unexplained_is_not_explained_too():
@@ -86,14 +86,14 @@ def test_what_is_unexplained_is_not_explained_too():
     biases = [np.array([0, 0.1, 2, 0.5]), np.array([1, 0.01, 1]), np.array([0.1])]
     names = [["p", "q", "r", "s"], ["a", "b", "c"], ["top"]]
     states = [np.array([1.0, 1, 0]), np.array([1.0])]
-    told = explanation_of(weights, biases, names, np.array([1, 1, 1, np.nan]), states, states, -1.0)
-    assert told.unexplained == {"r": 0.5}
-    assert [(cause.name, cause.explains) for cause in told.causes[0]] == [
+    explanation = explanation_of(weights, biases, names, np.array([1, 1, 1, np.nan]), states, states, -1.0)
+    assert explanation.unexplained == {"r": 0.5}
+    assert [(cause.name, cause.explains) for cause in explanation.causes[0]] == [
         ("a", {"p": 0.75, "q": 0.5}),
         ("b", {"p": 0.25}),
     ]
-    assert [cause.explains["a"] for cause in told.causes[1]] == [0.5]
-    assert str(told).splitlines()[-1] == "unexplained: r"
+    assert [cause.explains["a"] for cause in explanation.causes[1]] == [0.5]
+    assert str(explanation).splitlines()[-1] == "unexplained: r"
 
 
 @pytest.mark.slow("a network of two layers is learned")
@@ -181,7 +181,7 @@ def test_rare_bits_stay_rare(inference):
 
 
 @pytest.mark.slow("5000 rows")
-def test_a_least_bias_that_is_too_large_is_told():
+def test_a_least_bias_that_is_too_large_is_refused():
     X = np.zeros((5000, 3), np.uint8)
     X[:2000, :2] = 1
     X[7, 2] = 1

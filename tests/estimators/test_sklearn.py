@@ -1,6 +1,6 @@
-"""scikit-learn's own checks: all of them on one estimator, those of what a family has of its own on the others.
+"""scikit-learn's own checks: all of them on one estimator, on the others those of what a family adds.
 
-Their data are real numbers, so the estimators run with `binarize`; strict mode has tests of its own.  Fits that are
+Their data are real numbers, so the estimators run with `binarize`; strict mode is tested elsewhere.  Fits that are
 pickled, cloned, used twice or given their rows in another order or form are in test_face, for every family.
 """
 

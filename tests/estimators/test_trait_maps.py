@@ -28,7 +28,7 @@ INTERCEPTS = np.kron([[0, 1], [1, 0]], [2.5, -2.5, 2.5, -2.5])
 
 
 def two_maps(n=N, seed=0, missing=0.05):
-    """Draw rows of two kinds, each with a trait of its own that moves other columns."""
+    """Draw rows of two kinds, each with a separate trait that moves other columns."""
     rng = np.random.default_rng(seed)
     kind = (rng.random(n) < SHARES[1]).astype(int)
     p = 1 / (1 + np.exp(-(rng.normal(size=(n, 1)) * SLOPES[kind] + INTERCEPTS[kind])))
@@ -57,7 +57,7 @@ def learned(table):
 
 @pytest.mark.slow("two maps are learned")
 def test_it_finds_the_maps(table, learned):
-    """Shares, the map of each row, and which columns a map's trait moves; and what is told of how it ended."""
+    """Shares, the map of each row, and which columns a map's trait moves; and the report of how it ended."""
     (X, kind), model = table, learned
     assert model.converged_
     assert model.left_to_gain_ < 1e-4
@@ -136,7 +136,7 @@ def test_what_several_maps_cannot(table, settings, message):
         TraitMaps(**settings).fit(table[0])
 
 
-def test_what_is_told(table, model):
+def test_its_reports(table, model):
     """Shares and rows of the maps; what is written has the number of the map behind each quantity."""
     X, _ = table
     found = summarize(model, Rows(X, tuple("abcdefgh")))
@@ -170,7 +170,7 @@ def dense(model, X, step=0.002, reach=8.0):
 
 
 @pytest.mark.parametrize("steeper", [1, 4, 12])
-def test_steep_columns_are_told_as_others_are(table, model, steeper):
+def test_steep_columns_are_reported_as_others_are(table, model, steeper):
     """By sums over a dense grid, for slopes up to 24, of rows with holes and of one of which nothing is known."""
     X = tables.with_holes(table[0], 0.3)
     X[0], X[1, 1:] = np.nan, np.nan

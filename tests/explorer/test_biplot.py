@@ -78,7 +78,7 @@ def test_loadings_have_their_intervals_and_pictures_for_print(open_page, path):
     assert texts_of(file_of(page, "#trials", "SVG"))
 
 
-def test_intervals_that_cannot_be_told_are_said_to_be_none(show):
+def test_undetermined_intervals_are_said_to_be_missing(show):
     why = "the rows do not determine both axes"
     axes = Axes(None, why, "Whether other parts of the rows give the same axes is unknown: no fits.")
     page = show(dataclasses.replace(CONTENT, axes=axes))
@@ -118,9 +118,9 @@ def test_columns_are_arrows(open_page, path):
         box["y"] + float(label.get("y")) - 4,
     )
     page.wait_for_selector(".map-tip:not([hidden])")
-    told = page.locator(".map-tip").inner_text()
-    assert told.startswith(names[0])
-    assert "one unit along its arrow" in told
+    tip = page.locator(".map-tip").inner_text()
+    assert tip.startswith(names[0])
+    assert "one unit along its arrow" in tip
     page.wait_for_function("() => location.hash.includes('columns=arrows')")
     other = open_page(path, link="#" + page.url.split("#")[1])
     assert other.locator("#columns-as").input_value() == "arrows"

@@ -119,7 +119,7 @@ def test_many_names_open_in_a_box_of_their_own(show):
     """The page does not grow by the length of the list; a field narrows it down; no name is cut."""
     content = small_content()
     rng, d = np.random.default_rng(2), 300
-    names = tuple(f"Does whoever answers agree with statement {j}?" if j % 2 else f"c{j}" for j in range(d))
+    names = tuple(f"Does the respondent agree with statement {j}?" if j % 2 else f"c{j}" for j in range(d))
     table = dataclasses.replace(content.table, columns=names, values=rng.integers(0, 2, (60, d)).astype(float))
     layer = dataclasses.replace(content.galleries[0].layers[0], weights=rng.random((4, d)))
     where = dataclasses.replace(content.map, weights=rng.normal(size=(2, d)), bias=np.zeros(d))

@@ -47,7 +47,7 @@ def test_equal_rows_are_learned_from_once():
 
 
 @pytest.mark.slow("an exploration with all of its fits")
-def test_a_planted_table_is_told_as_it_was_made(tmp_path):
+def test_a_planted_table_is_described_as_it_was_made(tmp_path):
     """Its kinds are found in all rounds; the paragraph of methods says what was done, and is on the page."""
     bits = classes(means=np.where(np.arange(6) < 3, [[0.95], [0.05]], [[0.05], [0.95]]))
     bits[0, 0] = np.nan

@@ -34,14 +34,14 @@ def on_columns(m, **values):
     return weights
 
 
-def told(model, gallery=None, table=UNLABELLED, guesses=GUESSES, **changes):
+def sentences(model, gallery=None, table=UNLABELLED, guesses=GUESSES, **changes):
     galleries = () if gallery is None else (replace(gallery, name=model.name),)
     return findings(replace(table, **changes), CONTENT.map, (model, ALONE), galleries, guesses)
 
 
 def test_of_a_mixture():
     kinds = Gallery("", "", "probability", (layer(on_columns(3, c4=0.9, c2=0.5), [0.6, 0.395, 0.005]),))
-    first, second, third = told(BEST, kinds)
+    first, second, third = sentences(BEST, kinds)
     assert first == (
         "The bits are not independent: the mixture of 3 describes an unseen row in 3.0 bits, 2.0 ± 0.3 (40%) fewer "
         "than independent bits need."
@@ -55,7 +55,7 @@ def test_of_a_mixture():
         "would give 75%."
     )
     assert headline("zoo", (BEST, ALONE)) == "zoo: 3 hidden kinds of rows; a row then takes 3.0 bits instead of 5.0"
-    assert "they differ most" not in told(BEST, kinds, image_shape=(3, 4))[1]
+    assert "they differ most" not in sentences(BEST, kinds, image_shape=(3, 4))[1]
     near = ModelRow("2 latent traits", "latent-trait", 2, 3.05, 0.1, 0.05, 0.1, 1.0)
     text = findings(UNLABELLED, None, (BEST, near, ALONE), (), None)
     assert text == (first[:-1] + " (the model with 2 latent traits cannot be distinguished from it on these rows).",)
@@ -101,13 +101,16 @@ def test_of_traits(m, where):
     best = ModelRow("latent traits", "latent-trait", m, 3.0, 0.1, 0.0, 0.0, 1.0)
     places = np.random.default_rng(0).normal(size=(60, m))
     traits = Gallery("", "", "signed", (layer(on_columns(m, c3=-9, c1=5, c7=4), [np.nan] * m, places),))
-    assert told(best, traits)[1] == f"It places each row {where}; rows differ most in column 3, column 1 and column 7."
+    assert (
+        sentences(best, traits)[1]
+        == f"It places each row {where}; rows differ most in column 3, column 1 and column 7."
+    )
 
 
 def test_of_causes_that_are_on_or_off():
     best = ModelRow("noisy OR of 2", "noisy-or", 2, 3.0, 0.1, 0.0, 0.0, 1.0)
     two = Gallery("", "", "strength", (layer(on_columns(2, c3=-9, c1=5, c7=4), [0.8, 0.3]),))
-    assert told(best, two)[1] == (
+    assert sentences(best, two)[1] == (
         "It explains each row by which of 2 hidden causes are on, 1.1 of them on average; the commonest is on in 80% "
         "of the rows, the rarest in 30%; they act most on column 3, column 1 and column 7."
     )
@@ -115,7 +118,7 @@ def test_of_causes_that_are_on_or_off():
         "zoo: 2 hidden causes that act together; a row then takes 3.0 bits"
     )
     one = Gallery("", "", "strength", (layer(on_columns(1), [0.3]),))
-    assert told(best, one, image_shape=(3, 4))[1] == (
+    assert sentences(best, one, image_shape=(3, 4))[1] == (
         "It explains each row by whether one hidden cause is on, as it is in 30% of them."
     )
 
@@ -135,19 +138,19 @@ def test_of_real_numbers():
 
 def test_labels_are_looked_for_on_the_map():
     side = (CONTENT.map.means[:, 0] > 0).astype(int)
-    split = told(BEST, labels=(Labels("party", ("a", "b"), side),))[-1]
+    split = sentences(BEST, labels=(Labels("party", ("a", "b"), side),))[-1]
     assert split.startswith("On the map rows lie together by party, which no model saw: the row nearest to a row")
-    mixed = told(BEST, labels=(Labels("party", ("a", "b"), np.arange(60) % 2),))[-1]
+    mixed = sentences(BEST, labels=(Labels("party", ("a", "b"), np.arange(60) % 2),))[-1]
     assert mixed.startswith("The map does not separate rows by party: ")
     assert "50% by chance" in mixed
     same = replace(CONTENT.map, means=np.zeros((60, 2)))  # rows that are all alike
     few = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), (np.arange(60) % 10 < 3).astype(int)),))
     assert "not separate rows by party" in findings(few, same, (BEST, ALONE), (), None)[-1]
-    none = told(BEST, labels=(Labels("party", ("a", "b"), np.full(60, -1)),))[-1]
+    none = sentences(BEST, labels=(Labels("party", ("a", "b"), np.full(60, -1)),))[-1]
     assert "of the hidden bits right" in none
 
 
-def test_what_axes_mean_is_told_instead_of_neighbours():
+def test_what_axes_mean_is_said_instead_of_neighbours():
     side = (CONTENT.map.means[:, 0] > 0).astype(int)
     water = Labels("water", (), np.zeros(60, int), CONTENT.map.means[:, 0])
     table = replace(UNLABELLED, labels=(water, Labels("party", ("a", "b"), side)))
@@ -175,7 +178,7 @@ def test_what_axes_mean_is_told_instead_of_neighbours():
 
 
 def test_labels_by_chance_are_seldom_taken_for_a_finding():
-    """Few bits: many rows share a place, so they do not count as so many."""
+    """Few bits: many rows share a place, so they count as fewer."""
     rng = np.random.default_rng(0)
     wrong = 0
     for _ in range(40):
@@ -201,12 +204,12 @@ def test_where_a_guess_is_no_better_than_the_average():
     assert text.startswith(f"The most surprising row is {UNLABELLED.row_names[odd]}: it takes ")
 
 
-def test_fits_that_were_cut_off_are_told_where_they_matter():
+def test_fits_that_were_cut_off_are_reported_where_they_matter():
     near = ModelRow("2 latent traits", "latent-trait", 2, 3.2, 0.1, 0.2, 0.05, 1.0, converged=False)
     far = replace(near, name="noisy OR of 4", family="noisy-or", bits=4.0)
     text = findings(UNLABELLED, None, (BEST, ALONE), (), None, (near, far))[0]
-    told = " With more time the model with 2 latent traits may do better: its fit had not converged."
-    assert text.endswith(told)
+    remark = " With more time the model with 2 latent traits may do better: its fit had not converged."
+    assert text.endswith(remark)
     assert "With more time" not in findings(UNLABELLED, None, (BEST, ALONE), (), None, (far,))[0]
 
 
@@ -241,7 +244,7 @@ def test_nothing_hidden_is_not_claimed_while_a_fit_that_is_ahead_goes_on():
 
 def test_a_map_that_has_not_converged_tells_nothing():
     unfinished = replace(CONTENT.map, converged=False)
-    same = replace(GUESSES, right=0.75)  # so that the most surprising row would be told
+    same = replace(GUESSES, right=0.75)  # so that the most surprising row would be named
     assert len(findings(UNLABELLED, CONTENT.map, (BEST, ALONE), (), same)) == 2
     assert len(findings(UNLABELLED, unfinished, (BEST, ALONE), (), same)) == 1
     assert "party" in findings(CONTENT.table, CONTENT.map, (BEST, ALONE), (), same)[-1]

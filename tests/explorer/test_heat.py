@@ -41,9 +41,9 @@ def test_pixels_are_the_cells_and_a_click_picks(show):
     assert before[0] != after[0]  # it is drawn when it comes near the window,
     assert before[1] == after[1] > 100  # and a button below it does not move away from a click
     _, data = saved(page.locator("#heat").get_by_role("button", name="SVG"))
-    told = texts_of(data)
-    assert told[0] == "toy: rows by trait 1, columns by loading on trait 1"
-    assert {f"column {j}" for j in range(12)} <= set(told)
+    written = texts_of(data)
+    assert written[0] == "toy: rows by trait 1, columns by loading on trait 1"
+    assert {f"column {j}" for j in range(12)} <= set(written)
     (image,) = ElementTree.fromstring(data).iter(f"{SVG}image")
     assert image.get("href").startswith("data:image/png;base64,")
 

@@ -69,7 +69,7 @@ def test_columns_that_no_row_has_seen_change_nothing():
 
 
 def test_errors_of_more_rows_of_some_of_them_and_of_none(monkeypatch):
-    """Four times the rows halve them, of very many rows some tell, and where they cannot be told it is said."""
+    """Four times the rows halve them, of very many rows some tell, and where they are undetermined it is said."""
     weights, bias, bits = drawn(600, 10)
     where = placed(weights, bias, bits)
     errors, why = loading_errors(where, bits, None, 600)

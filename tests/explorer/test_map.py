@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from browser import csv_of, drawn, pixels_of, saved, width_of
-from contents import HOSTILE, small_content, told_by_others, traits_content
+from contents import HOSTILE, predicted_from_others, small_content, traits_content
 from scipy.special import expit
 
 from latentbits.explorer.page import write_page
@@ -57,7 +57,7 @@ def _in_window(page, selector):
 
 
 def test_places_rows_and_files_are_those_of_the_model(open_page, path):
-    """A place decodes to P(bit = 1); each bit of a row is told by its others, and holes by all."""
+    """A place decodes to P(bit = 1); each bit of a row is predicted from its others, and holes from all."""
     page = open_page(path)
     box = _box(page)
     for across, down in [(0.3, 0.4), (0.71, 0.55)]:
@@ -76,9 +76,9 @@ def test_places_rows_and_files_are_those_of_the_model(open_page, path):
         "all => all.map(e => [e.querySelector('th').firstChild.data, e.querySelector('.value').title])",
     )
     shown = {int(name.removeprefix("column ")): float(value) for name, value in lines}
-    told = told_by_others(WHERE, X)
-    np.testing.assert_allclose([shown[j] for j in range(12)], told[row], atol=5e-3)
-    odd = ~np.isnan(X[row]) & (np.where(X[row] == 1, told[row], 1 - told[row]) < 0.1)
+    predicted = predicted_from_others(WHERE, X)
+    np.testing.assert_allclose([shown[j] for j in range(12)], predicted[row], atol=5e-3)
+    odd = ~np.isnan(X[row]) & (np.where(X[row] == 1, predicted[row], 1 - predicted[row]) < 0.1)
     assert page.locator(".cells .odd").count() == odd.sum()
     assert page.locator(".cells .hole").count() == 2
     text = page.locator(".inspected .note").first.inner_text().replace("−", "-")
@@ -90,7 +90,7 @@ def test_places_rows_and_files_are_those_of_the_model(open_page, path):
     filled = csv_of(_saved(page, "CSV of completions"))
     assert [int(line["row"]) for line in filled] == np.flatnonzero(holes).tolist()
     values = [[float(line[f"column {j}"]) for j in range(12)] for line in filled]
-    np.testing.assert_allclose(values, np.where(np.isnan(X), told, X)[holes], atol=5e-3)
+    np.testing.assert_allclose(values, np.where(np.isnan(X), predicted, X)[holes], atol=5e-3)
     places = csv_of(_saved(page, "CSV of positions"))
     means = [[float(line["trait 1"]), float(line["trait 2"])] for line in places]
     np.testing.assert_allclose(means, WHERE.means, atol=2e-3)

@@ -43,7 +43,7 @@ def a_gallery(active):
     return Gallery("noisy OR", "", "strength", (layer,))
 
 
-def test_numbers_and_kinds_are_told_as_scipy_has_them():
+def test_numbers_and_kinds_are_tested_as_scipy_does():
     rng = np.random.default_rng(0)
     means = rng.normal(size=(80, 2))
     water = means[:, 0] * -2 + rng.normal(size=80)
@@ -188,7 +188,7 @@ def test_of_random_labels_nothing_is_said(n, rare, n_tables, monkeypatch):
 
 
 def test_few_rows_are_shuffled():
-    """As exact as the enumeration of all orders, by scipy; and what is plain in few rows is told."""
+    """As exact as the enumeration of all orders, by scipy; and what is plain in few rows is reported."""
     rng = np.random.default_rng(4)
     means = rng.normal(size=(8, 2))
     own, unit = (meanings._unit(stats.rankdata(x, axis=0)) for x in (means[:, :1] + rng.normal(size=(8, 1)), means))

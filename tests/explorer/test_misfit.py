@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from browser import csv_of, saved
-from contents import placed, small_content, told_by_others
+from contents import placed, predicted_from_others, small_content
 from scipy.special import expit
 
 from latentbits.explorer import misfit
@@ -33,7 +33,7 @@ FOUND = misfit_of(WHERE, X)
 
 
 def test_the_row_that_was_tampered_with_is_found():
-    """Its sums are those of the cells that had a chance below 0.1, told cell by cell."""
+    """Its sums are those of the cells that had a chance below 0.1, counted cell by cell."""
     assert FOUND.rows[0] == 11
     assert FOUND.beyond[0] > 3 * FOUND.sd[0]
     assert (np.diff(FOUND.beyond) <= 0).all()
@@ -56,9 +56,9 @@ def test_the_row_that_was_tampered_with_is_found():
     assert FOUND.expected_odd[0] == pytest.approx(chance, rel=1e-4)
 
 
-def test_cells_are_told_by_the_others():
+def test_cells_are_predicted_by_the_others():
     """The surprise of a cell, and the cost of a column, are what the model says where the cell is taken out."""
-    p = told_by_others(WHERE, X)
+    p = predicted_from_others(WHERE, X)
     cost = -np.log2(np.where(X == 1, p, 1 - p))
     np.testing.assert_allclose(FOUND.surprise, 2 ** -cost[FOUND.rows[:, None], FOUND.odd], atol=0.05)
     np.testing.assert_allclose(FOUND.column_bits, np.nanmean(np.where(np.isnan(X), np.nan, cost), axis=0), rtol=0.06)
@@ -87,7 +87,7 @@ def test_weights_count_rows():
 
 
 def test_chunks_and_the_most_cells(monkeypatch):
-    """Chunks change nothing; of more cells than can be looked at, the first rows are taken, and it is told."""
+    """Chunks change nothing; of more cells than can be looked at, the first rows are taken, which is reported."""
     monkeypatch.setattr(misfit, "CHUNK_CELLS", 7 * 40)
     np.testing.assert_allclose(misfit_of(WHERE, X).column_bits, FOUND.column_bits)
     monkeypatch.setattr(misfit, "MOST_CELLS", 100 * 40)

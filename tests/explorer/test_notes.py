@@ -62,7 +62,7 @@ def test_causes_that_carry_nothing_are_not_shown(kind, weights, why):
     assert with_note(made_of(KINDS, kind, weights), True).layers  # one weight is enough
 
 
-def test_causes_that_are_one_and_the_same_are_told():
+def test_causes_that_are_one_and_the_same_are_reported():
     alike = np.linspace(0.1, 3, 12) + np.linspace(0, 0.04, 8)[:, None]
     found = with_note(made_of(NETWORK, "strength", alike), True)
     assert found.note == "Its causes are all about the same: the fit has not separated them."
@@ -77,7 +77,7 @@ def found():
 
 
 def with_trials(found, *numbers):
-    """As if mixtures had been tried, each in so many sizes."""
+    """As if mixtures had been tried, each in several sizes."""
     names = [f"mixture {i}" for i in range(len(numbers))]
     trials = {name: tuple(Trial(2, 3.0, 0.1, 1.0, True) for _ in range(n)) for name, n in zip(names, numbers)}
     families = found.families | dict.fromkeys(names, "mixture")
@@ -96,7 +96,7 @@ def test_a_size_is_said_to_be_chosen_where_there_was_a_choice(found):
     assert how_compared(replace(with_trials(found, 1), n_folds=4)).startswith("In each of 4 rounds the models learned")
 
 
-def test_what_was_not_tried_is_told_with_the_reason_and_what_to_do(found):
+def test_what_was_not_tried_is_reported_with_the_reason_and_what_to_do(found):
     assert tried(found, 60.0, kept=False) == ""
     left = {
         "mixture": "no time was left for it",
@@ -104,18 +104,18 @@ def test_what_was_not_tried_is_told_with_the_reason_and_what_to_do(found):
         "latent-trait": "out of memory",
     }
     short = replace(found, left_out=left, was_short=True)
-    told = (
+    remark = (
         "1 of 4 families were fitted; not fitted: mixture, noisy-or (no time was left for it); "
         "latent-trait (out of memory)."
     )
     assert tried(short, 60.0, kept=False) == (
-        f"{told} The same command with --budget 5m (in Python budget=300) would go further."
+        f"{remark} The same command with --budget 5m (in Python budget=300) would go further."
     )
     assert tried(short, 2.0, kept=True) == (
-        f"{told} The same command with --budget 10s --resume (in Python budget=10) would go on from here."
+        f"{remark} The same command with --budget 10s --resume (in Python budget=10) would go on from here."
     )
-    assert tried(replace(short, was_short=False), 60.0, kept=False) == told  # time would not help
-    assert tried(short, None, kept=False) == told
+    assert tried(replace(short, was_short=False), 60.0, kept=False) == remark  # time would not help
+    assert tried(short, None, kept=False) == remark
     assert tried(replace(found, was_short=True), 60.0, kept=False).startswith("All 1 families were fitted, but not")
 
 
@@ -125,7 +125,7 @@ def test_the_budget_that_is_proposed_is_one_that_the_command_takes():
 
 
 @pytest.mark.slow("an exploration with all of its fits")
-def test_what_has_not_converged_is_told_from_the_fit_to_the_page(monkeypatch):
+def test_what_has_not_converged_is_reported_from_the_fit_to_the_page(monkeypatch):
     """The mixture and the map were cut off: they are on the page, and are no findings."""
     table, n_rounds, cut = classes(60), 4, []
     fit = budget._fit

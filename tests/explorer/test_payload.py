@@ -106,7 +106,7 @@ def test_a_sample_knows_its_rows():
     np.testing.assert_array_equal(numbers, part.table.numbers)
 
 
-def test_a_sample_is_told_on_the_page():
+def test_a_sample_is_reported_on_the_page():
     content = small_content()
     table = dataclasses.replace(content.table, n_rows=40_000, numbers=content.table.numbers * 3)
     text = " ".join(page.render_page(dataclasses.replace(content, table=table, n_compared=4800)).split())
@@ -204,24 +204,25 @@ def test_the_page_tells_what_axes_mean_without_scripts():
         return " ".join(re.sub(r"<[^>]*>", " ", part).split()) if '<div id="axes">' in text else ""
 
     content = small_content()
-    told = words(content)
-    assert "trait 1 water rank correlation -1.00 &lt; 0.0001 59 trait 2 how many ones a row has" in told
-    assert "party rank" not in told  # that is of a cause
+    page_text = words(content)
+    assert "trait 1 water rank correlation -1.00 &lt; 0.0001 59 trait 2 how many ones a row has" in page_text
+    assert "party rank" not in page_text  # that is of a cause
     assert (
-        "Along trait 1: more column 1; less column 2, column 3. Along trait 2: more column 4; less of nothing." in told
+        "Along trait 1: more column 1; less column 2, column 3. Along trait 2: more column 4; less of nothing."
+        in page_text
     )
-    assert "Labels that tell nothing of rows: site (no two rows share one: they name rows)." in told
+    assert "Labels that tell nothing of rows: site (no two rows share one: they name rows)." in page_text
     kinds = [
         dataclasses.replace(content.meanings[0], label="party", measure="AUC", value=0.8, p=0.0021, kinds=("a", "b")),
         dataclasses.replace(content.meanings[1], label="kind", measure="eta squared", value=0.3, kinds=("x",)),
     ]
-    told = words(dataclasses.replace(content, meanings=tuple(kinds)))
-    assert "trait 1 party AUC: how often a is further along than b 0.80 0.0021 59" in told
-    assert "trait 2 kind eta squared: share of the ranks' variance; furthest along: x 0.30 &lt; 0.0001 60" in told
-    told = words(dataclasses.replace(content, meanings=(), poles=()))
-    assert "Neither axis goes with a label or with how many ones a row has" in told
+    page_text = words(dataclasses.replace(content, meanings=tuple(kinds)))
+    assert "trait 1 party AUC: how often a is further along than b 0.80 0.0021 59" in page_text
+    assert "trait 2 kind eta squared: share of the ranks' variance; furthest along: x 0.30 &lt; 0.0001 60" in page_text
+    page_text = words(dataclasses.replace(content, meanings=(), poles=()))
+    assert "Neither axis goes with a label or with how many ones a row has" in page_text
     table = dataclasses.replace(content.table, labels=(), left_out_labels=())
-    assert "found again in 4 of 4 rounds (correlation of rows&#39; places at least 0.93)" in told
+    assert "found again in 4 of 4 rounds (correlation of rows&#39; places at least 0.93)" in page_text
     assert words(dataclasses.replace(content, meanings=(), poles=(), table=table, axes=None)) == ""
 
 

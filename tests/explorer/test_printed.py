@@ -136,8 +136,8 @@ def test_loadings_have_their_intervals():
         value, error = content.map.weights[axis], 1.96 * content.axes.errors[axis]
         assert ends == sorted(zip((value - error).round(6), (value + error).round(6)))
     why = Axes(None, "they are computed for bits only", "")
-    told = plot.loadings(SimpleNamespace(content=replace(content, axes=why)))
-    assert told.get_supxlabel() == "there are no intervals: they are computed for bits only"
+    figure = plot.loadings(SimpleNamespace(content=replace(content, axes=why)))
+    assert figure.get_supxlabel() == "there are no intervals: they are computed for bits only"
     assert plot.loadings(SimpleNamespace(content=small_content(image=True))).axes
 
 

@@ -1,4 +1,4 @@
-"""Several maps on the page: what is told of them is what was measured, and a reader can step into each and back."""
+"""Several maps on the page: the page says what was measured, and a reader can step into each and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def step_into(page, number):
     page.wait_for_selector(f'.map-over[aria-label^="Map {number + 1},"]')
 
 
-# --- what is told ---
+# --- sentences ---
 
 
 def a_model(converged=True):

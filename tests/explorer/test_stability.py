@@ -45,8 +45,8 @@ def test_axes_are_found_again_however_they_are_turned():
     in_three = np.column_stack([ours, 0.1 * rng.normal(size=200)]) @ turned
     one_alone = np.column_stack([ours[:, 0], rng.normal(size=200)])
     assert axes_again(ours, [in_three, -ours[:, ::-1]]).startswith("The axes were found again in 2 of 2 rounds")
-    told = axes_again(ours, [in_three, one_alone])
-    assert told.startswith("Trait 1 was found again in 2 of 2 rounds, trait 2 in 1 of 2")
-    assert "not to be trusted" in told
+    sentence = axes_again(ours, [in_three, one_alone])
+    assert sentence.startswith("Trait 1 was found again in 2 of 2 rounds, trait 2 in 1 of 2")
+    assert "not to be trusted" in sentence
     assert "is unknown: no fit of traits" in axes_again(ours, [])
     assert "is unknown: the fits to parts of the rows had one trait" in axes_again(ours, [ours[:, :1]])

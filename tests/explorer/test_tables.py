@@ -66,8 +66,8 @@ def test_columns_of_a_frame_that_are_no_bits_are_labels(library):
         "on": BITS[:, 1] > 0,
         "day": [datetime.date(2026, 1, i + 1) for i in range(10)],
     }
-    told = r"taken as labels, since they are no bits: party \(text\), depth \(numbers\), day \(dates\)"
-    with pytest.warns(UserWarning, match=told):
+    warning = r"taken as labels, since they are no bits: party \(text\), depth \(numbers\), day \(dates\)"
+    with pytest.warns(UserWarning, match=warning):
         given = take_table(library.DataFrame(columns))
     assert given.columns == ("a", "b", "c", "on")
     assert (given.real, list(given.labels)) == (False, ["party", "depth", "day"])
@@ -80,7 +80,7 @@ def test_columns_of_a_frame_that_are_no_bits_are_labels(library):
     assert take_table(library.DataFrame(columns), real=True).columns == ("a", "b", "depth", "c", "on")
 
 
-def test_codes_in_a_frame_are_told_at_once():
+def test_codes_in_a_frame_are_reported_at_once():
     frame = pd.DataFrame(np.nan_to_num(BITS), columns=["a", "b", "c"])
     frame.loc[3, "a"], frame.loc[4, "c"] = -9, 99
     with pytest.raises(
@@ -201,7 +201,7 @@ def test_other_whole_numbers_must_be_explained():
         ({"row_names": ["a"]}, "row_names must be 10 names, found 1"),
     ],
 )
-def test_what_does_not_fit_is_told(more, words):
+def test_what_does_not_fit_is_refused(more, words):
     with pytest.raises(DataError, match=words):
         take_table(BITS, **more)
 
@@ -253,7 +253,7 @@ def test_a_sparse_table_is_checked_without_making_it_dense(monkeypatch):
         take_table(X)
 
 
-def test_labels_without_names_and_with_the_same_name_are_told_apart():
+def test_labels_without_names_and_with_the_same_name_are_distinguished():
     wet = np.arange(10.0) / 4
     numbered = pd.DataFrame(np.column_stack([BITS, wet, PARTY])).astype(dict.fromkeys(range(BITS.shape[1]), float))
     with pytest.warns(UserWarning, match="taken as labels"):

@@ -48,11 +48,11 @@ def posterior(model, row, j):
                 own *= p if row[column] else 1 - p
             if column == j:
                 own *= np.arange(k) == state
-            told = model.transitions_[0, column] @ own
+            message = model.transitions_[0, column] @ own
             if PARENTS[column] >= 0:
-                messages[PARENTS[column]] *= told
+                messages[PARENTS[column]] *= message
             else:
-                total[state] = told[0]
+                total[state] = message[0]
     return (total / total.sum())[np.argsort(model.emissions_[0, j])]
 
 
@@ -102,9 +102,9 @@ def test_a_tree_is_drawn_and_a_picked_row_shows_its_states(show):
     page.goto(page.url.split("#")[0] + "#row=4&cause=0:3")
     page.wait_for_function("document.querySelectorAll('#gallery-0 .card .picked-line').length === 3")
     page.wait_for_function("document.querySelector('#gallery-0 .tree-side h3').innerText === 'column 3'")
-    told = page.locator("#gallery-0 .card .picked-line").all_text_contents()
+    printed = page.locator("#gallery-0 .card .picked-line").all_text_contents()
     wanted = posterior(model, content.table.values[4], 3)
-    np.testing.assert_allclose([float(re.search(r"([\d.]+)$", text)[1]) for text in told], wanted, atol=0.006)
+    np.testing.assert_allclose([float(re.search(r"([\d.]+)$", text)[1]) for text in printed], wanted, atol=0.006)
     classes = page.locator("#gallery-0 .cards > .card").evaluate_all("all => all.map((e) => e.className)")
     assert [("on" in one.split()) for one in classes] == (np.arange(3) == np.argmax(wanted)).tolist()
     missing = np.flatnonzero(np.isnan(content.table.values[4])).tolist()
@@ -165,12 +165,12 @@ def test_notes_of_trees():
 
 def test_findings_of_a_tree():
     content = content_with(small_tree())
-    told = findings(content.table, None, content.sound, content.galleries, None)
-    assert "the latent tree of 3 states describes an unseen row in 7.2 bits" in told[0]
-    assert told[1].startswith(
+    sentences = findings(content.table, None, content.sound, content.galleries, None)
+    assert "the latent tree of 3 states describes an unseen row in 7.2 bits" in sentences[0]
+    assert sentences[1].startswith(
         "It joins the columns to a tree, each by its hidden cause; most in common have column 1 and column 0"
     )
-    assert "column 11" not in told[1]
+    assert "column 11" not in sentences[1]
     assert "1 tree of hidden causes with 3 states each; a row then takes 7.2 bits" in headline("toy", content.sound)
     plain = dataclasses.replace(content.sound[0], name="Chow-Liu tree", family="chow-liu-tree", size=None)
     assert "1 tree that joins the columns, with nothing hidden;" in headline("toy", [plain, content.sound[1]])

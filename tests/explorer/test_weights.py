@@ -1,4 +1,4 @@
-"""An exploration of rows with weights: what is fitted, scored and told is of rows that count as often as these say."""
+"""An exploration of rows with weights: fits, scores and sentences are of rows that count as often as these say."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_column_of_weights_is_neither_bit_nor_label():
         (np.ones(3), "X has 10 rows and sample_weight 3"),
     ],
 )
-def test_what_is_no_weight_is_told(weights, message):
+def test_invalid_weights_are_refused(weights, message):
     frame = pd.DataFrame(BITS[:10], columns=list("abcdef")).assign(kind=["x", "y"] * 5)
     with pytest.raises(DataError, match=message):
         take_table(frame, "kind", sample_weight=weights)
@@ -101,18 +101,18 @@ def test_half_of_the_rows_is_by_weight():
     weights = np.ones(60)
     weights[dearest] = 1000.0
 
-    def told(weights):
+    def sentence(weights):
         weighted = replace(table, weights=weights)
         return findings(weighted, content.map, content.models, (), None)[-1]
 
-    low, high = (float(told(w).split("take less than ")[1].rstrip(".")) for w in (None, weights))
+    low, high = (float(sentence(w).split("take less than ")[1].rstrip(".")) for w in (None, weights))
     assert high > low
 
 
 @pytest.mark.slow("an exploration with all of its fits")
 def test_an_exploration_with_weights(tmp_path):
     mixture = BernoulliMixture(2, n_init=2, random_state=0)  # no other size is tried
-    told = explore(
+    explored = explore(
         BITS,
         model=mixture,
         sample_weight=COUNTS,
@@ -121,14 +121,14 @@ def test_an_exploration_with_weights(tmp_path):
         column_names=list("abcdef"),
     )
     there = COUNTS > 0
-    models = {found: m for name, m in told.models.items() for found in [told.search.families[name]]}
+    models = {found: m for name, m in explored.models.items() for found in [explored.search.families[name]]}
     shares = COUNTS @ BITS / COUNTS.sum()
     np.testing.assert_allclose(models["product"].means_, shares, atol=2 / COUNTS.sum())
     np.testing.assert_allclose(models["mixture"].weights_ @ models["mixture"].means_, shares, atol=0.02)
-    assert told.search.n_rows == told.content.table.n_rows == there.sum()
+    assert explored.search.n_rows == explored.content.table.n_rows == there.sum()
     again, other = (
         _fit_map(take_table(BITS[there], sample_weight=weights), None, 0) for weights in (COUNTS[there], None)
     )
-    np.testing.assert_array_equal(told.map.components_, again.components_)
-    assert not np.allclose(told.map.components_, other.components_, rtol=1e-2)
+    np.testing.assert_array_equal(explored.map.components_, again.components_)
+    assert not np.allclose(explored.map.components_, other.components_, rtol=1e-2)
     assert "count each row once" in (tmp_path / "page.html").read_text()

@@ -142,9 +142,9 @@ def _fit(case: Case) -> str:
     result = tool(case, *_fit_arguments(case, path, model), *items, *(["--json"] if as_json else []), good=True)
     if as_json:
         found = json.loads(result.stdout)
-        told = set(_texts(found))
-        if model == "latent-trait" and not set(names) <= told:
-            raise Fault("every name in JSON", f"without {sorted(set(names) - told)}")
+        shown = set(_texts(found))
+        if model == "latent-trait" and not set(names) <= shown:
+            raise Fault("every name in JSON", f"without {sorted(set(names) - shown)}")
     elif model == "latent-trait":
         absent = [name for name in names if _plain(name) and name not in result.stdout]
         if absent:
@@ -314,7 +314,7 @@ def _explore(case: Case) -> str:
 
 
 def _process(case: Case) -> str:
-    """A process of its own, on a terminal that knows ASCII or Latin-1 alone."""
+    """A separate process, on a terminal that knows ASCII or Latin-1 alone."""
     names = some_names(case)
     path = write_table(Path("t.csv"), names)
     terminal = case.pick(

@@ -13,10 +13,10 @@ from tests.fuzz.verdict import Case, Fault, attempt
 __all__ = ["run"]
 
 NATS = 1e-3  # what a log-likelihood may be off by, and a probability
-STATED = 10.0  # or so many times the error that is stated
+STATED = 10.0  # as a multiple of the error that is stated
 DIGITS = 1e-5  # or so much of the number itself: rows are computed in float32, and terms are larger than their sum
 SUMMED = ("product", "mixture", "mixture by splitting", "sparse coding")  # fits that no engine may change
-# EP's posteriors are told to be approximate; without noise a row is a cell, and a grid does not see it
+# EP's posteriors are documented as approximate; without noise a row is a cell, and a grid does not see it
 ROUGH, CELLS = "clipped Gaussian", "clipped Gaussian without noise"
 
 

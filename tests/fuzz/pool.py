@@ -31,7 +31,7 @@ class Ended:
     number: int
     how: str
     done: str = ""
-    told: str = ""
+    details: str = ""
     seconds: float = 0.0
 
     @property
@@ -46,15 +46,15 @@ def run_one(kind: str, seed: int, number: int, shared: Path, light: bool = False
     began = time.perf_counter()
     with new_case(kind, seed, number, shared, light) as case:
         try:
-            how, told = import_module(MODULES[kind]).run(case), ""
+            how, details = import_module(MODULES[kind]).run(case), ""
         except Fault as fault:
-            how, told = "fault", f"expected: {fault.expected}\n   found: {fault.found}"
+            how, details = "fault", f"expected: {fault.expected}\n   found: {fault.found}"
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
             lines = traceback.format_exception(error)
-            how, told = "fault", f"expected: a result or a refusal\n   found: {''.join(lines[-4:])}"
-        return Ended(kind, number, how, " | ".join(case.done), told, time.perf_counter() - began)
+            how, details = "fault", f"expected: a result or a refusal\n   found: {''.join(lines[-4:])}"
+        return Ended(kind, number, how, " | ".join(case.done), details, time.perf_counter() - began)
 
 
 def _work(pipe: Connection, seed: int, shared: Path, light: bool) -> None:
@@ -126,10 +126,10 @@ def run_all(
                         lost = True
                         worker.process.join(5)
                         how = f"exit code {worker.process.exitcode} (negative: a signal)"
-                        ended = Ended(*worker.task, "crash", told=how) if worker.task else None
+                        ended = Ended(*worker.task, "crash", details=how) if worker.task else None
                 elif worker.is_late():
                     lost = True
-                    ended = Ended(*worker.task, "hang", told="no answer within its limit") if worker.task else None
+                    ended = Ended(*worker.task, "hang", details="no answer within its limit") if worker.task else None
                 else:
                     continue
                 if ended is not None:

@@ -15,7 +15,7 @@ from tests.fuzz.pool import MODULES, Ended, run_all, run_one
 
 # Of all cases; signals are processes that are interrupted, and take seconds each.
 SHARES = {"inputs": 0.35, "numbers": 0.25, "files": 0.25, "names": 0.13, "signals": 0.02}
-TIMES = {"names": 3.0}  # limits, as multiples of --limit: some of these run a whole `explore` in a process of its own
+TIMES = {"names": 3.0}  # limits, as multiples of --limit: some of these run a whole `explore` in a separate process
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -87,7 +87,7 @@ def _tell(ended: Ended, given: Any) -> None:
     if not ended.good:
         light = " --light" if given.light else ""
         again = f"python -m tests.fuzz.run --only {ended.kind} --seed {given.seed} --case {ended.number}{light}"
-        print(f"\n{ended.how}: {again}\n    done: {ended.done}\n    {ended.told}", flush=True)
+        print(f"\n{ended.how}: {again}\n    done: {ended.done}\n    {ended.details}", flush=True)
 
 
 if __name__ == "__main__":

@@ -83,17 +83,17 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
     if command[0] != "compare" and rng.random() < 0.3:
         output.write_bytes(OLD)
     option = {"fit": ["-o", output], "explore": ["--out", output]}.get(command[0], [])
-    with tempfile.TemporaryDirectory(dir=folder) as cache, open(folder / "told", "w+") as told_file:
+    with tempfile.TemporaryDirectory(dir=folder) as cache, open(folder / "stderr", "w+") as stderr_file:
         environment = {**os.environ, "LATENTBITS_CACHE": rng.choice((cache, str(folder / "compiled before")))}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         process = subprocess.Popen(
             [sys.executable, "-c", START, command[0], str(table), *command[1:], *map(str, option)],
             stdout=subprocess.DEVNULL,
-            stderr=told_file,
+            stderr=stderr_file,
             env=environment,
         )
         awaited = "fitting" if fitting else "started"
-        while process.poll() is None and awaited not in (folder / "told").read_text():
+        while process.poll() is None and awaited not in (folder / "stderr").read_text():
             time.sleep(0.02)
         time.sleep(delay)
         process.send_signal(which)
@@ -107,10 +107,10 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
             process.kill()
             process.wait()
             hangs = "\nhangs"
-        told = (folder / "told").read_text() + hangs
+        stderr = (folder / "stderr").read_text() + hangs
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
     state = _state(output)
-    return Outcome(" ".join(command[:3]), which.name, delay, code, state, _fault(code, which, told, state, folder))
+    return Outcome(" ".join(command[:3]), which.name, delay, code, state, _fault(code, which, stderr, state, folder))
 
 
 def _state(output: Path) -> str:
@@ -129,10 +129,10 @@ def _state(output: Path) -> str:
         return f"broken ({error})"
 
 
-def _fault(code: int, which: signal.Signals, told: str, state: str, folder: Path) -> str:
+def _fault(code: int, which: signal.Signals, stderr: str, state: str, folder: Path) -> str:
     faults = [f"exit code {code}"] if code not in (0, 128 + which) else []
-    faults += [f"says {told.strip().splitlines()[-1]!r}"] if any(word in told for word in NOISE) else []
-    faults += [f"hangs: {told[-300:]!r}"] if told.endswith("hangs") else []
+    faults += [f"says {stderr.strip().splitlines()[-1]!r}"] if any(word in stderr for word in NOISE) else []
+    faults += [f"hangs: {stderr[-300:]!r}"] if stderr.endswith("hangs") else []
     faults += [f"output {state}"] if state not in ("absent", "old", "complete") else []
     left = [path.name for path in folder.glob(".*.tmp")]
     for name in left:

@@ -18,7 +18,7 @@ from tests.fuzz.verdict import Case
 
 __all__ = ["FORMATS", "Held", "held_table", "some_bits", "some_reals", "to_file"]
 
-COLUMNS = (5, 5, 5, 5, 5, 3, 1)  # few numbers of columns: each is compiled anew
+COLUMNS = (5, 5, 5, 5, 5, 3, 1)  # few numbers of columns: each is compiled again
 ROWS = (1, 2, 7, 40, 60)
 
 

@@ -33,7 +33,7 @@ class Fault(AssertionError):
 
 @dataclass
 class Case:
-    """One case: its random numbers, a folder of its own, and the words of what is done in it."""
+    """One case: its random numbers, a folder, and the words of what is done in it."""
 
     kind: str
     seed: int

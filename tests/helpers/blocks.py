@@ -117,13 +117,13 @@ def printed(page: str) -> dict[str, str]:
     """What the page says that its ``python`` blocks print: the ``text`` block that follows one at once."""
     found = blocks(page)
     lines = (ROOT / page).read_text("utf-8").split("\n")
-    told = {}
+    outputs = {}
     for block, after in pairwise(found):
         end = block.line + block.text.count("\n")  # of the closing fence, counted from 0
         between = "".join(lines[end + 1 : after.line - 1])
         if (block.info, after.info) == ("python", "text") and not between.strip():
-            told["\n" * block.line + block.text] = after.text
-    return told
+            outputs["\n" * block.line + block.text] = after.text
+    return outputs
 
 
 def commands(block: Block) -> list[str]:

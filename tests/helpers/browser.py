@@ -28,7 +28,7 @@ PHONE = (390, 844)
 WAIT = 850_000  # milliseconds, just below the limit of a test: for a hang, not for speed
 BLANK = "about:blank"
 SVG = "{http://www.w3.org/2000/svg}"
-INSIDE = ("data:", "blob:")  # what a page makes of its own memory
+INSIDE = ("data:", "blob:")  # what a page makes from memory
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Watch:
 
 
 def find_chromium() -> str:
-    """The path of Chromium.  Where there is none the test is skipped; in CI it fails, lest nobody look at the page."""
+    """The path of Chromium.  Where there is none the test is skipped; in CI it fails, lest the page go unchecked."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         path = shutil.which(name)
         if path:
@@ -112,7 +112,7 @@ class Pages:
         return page
 
     def _new(self, phone: bool):
-        """Make a page in a window of its own: one behind another is slowed down."""
+        """Make a page in a separate window: one behind another is slowed down."""
         window = {"width": PHONE[0], "height": PHONE[1]} if phone else {"width": 1280, "height": 900}
         context = self.browser.new_context(viewport=window, has_touch=phone, is_mobile=phone, accept_downloads=True)
         context.set_default_timeout(WAIT)

@@ -198,7 +198,7 @@ def placed(weights: np.ndarray, bias: np.ndarray, bits: np.ndarray) -> Map:
     return Map("2 latent traits", means, covariances, weights, bias, None, -evidence / np.log(2), lines)
 
 
-def told_by_others(where: Map, bits: np.ndarray) -> np.ndarray:
+def predicted_from_others(where: Map, bits: np.ndarray) -> np.ndarray:
     """Sum P(bit = 1) of each cell given the other cells of its row."""
     towards = GRID @ where.weights + where.bias
     joint = log_joint(where.weights, where.bias, bits)

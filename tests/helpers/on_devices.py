@@ -1,6 +1,6 @@
 """Fits on several devices against fits on one, bit for bit; run as a script, since their number is fixed at the start.
 
-python on_devices.py 1 2 3    every family of the contract on so many virtual devices, in memory and as a stream;
+python on_devices.py 1 2 3    every family of the contract on that many virtual devices, in memory and as a stream;
                               the last number is for the first family alone, since each device compiles its own programs
 """
 

@@ -42,6 +42,6 @@ def failing(text, after=None):
 def endless(file):
     written = Path(f"{file}.new")
     written.write_text(str(os.getpid()))
-    written.rename(file)  # whoever sees it can read it
+    written.rename(file)  # a reader that sees the file can read all of it
     while True:
         time.sleep(0.05)

@@ -32,7 +32,7 @@ def _log_sum(x):
 
 
 # ---------------------------------------------------------------- sampled: one layer of noisy-OR causes
-# A Gibbs chain per row, kept from pass to pass or begun anew; `age` tells the E-step how much burn-in is due.
+# A Gibbs chain per row, kept from pass to pass or begun again; `age` tells the E-step how much burn-in is due.
 
 
 class NoisyOrParams(eqx.Module):

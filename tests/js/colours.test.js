@@ -117,6 +117,6 @@ test("rows know their cells, names and shares", () => {
   assert.equal(rows.find("three"), 2);
   assert.equal(rows.find("3"), 3);
   assert.equal(rows.find("TW"), 1);
-  assert.equal(rows.find("nobody"), -1);
+  assert.equal(rows.find("a stranger"), -1);
   assert.equal(rows.find("99"), -1);
 });

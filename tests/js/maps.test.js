@@ -53,7 +53,7 @@ test("each of several maps has its own weights, and the rows that are on it", ()
   );
 });
 
-test("a row is told of by its own map once the reader has stepped into one of several", () => {
+test("a row is described by its own map once the reader has stepped into one of several", () => {
   const state = new State();
   assert.equal(homeOf(ROWS, state, 1).number, null);
   state.set({ lasso: [0, 0, 1, 1, 1, 0], place: { x: 1, y: 1 }, view: { x: 1, y: 1, zoom: 2 }, picked: 2 });

@@ -13,10 +13,10 @@ const upper = { names: ["top"], weights: [1, 1, 1], bias: [1, 0.01, 1], states: 
 
 test("shares are w / u, of children that are on, at least a tenth, largest first; none of what is unexplained", () => {
   const { causes, unexplained } = explainRow([lower, upper], [1, 1, 1, Number.NaN]);
-  const told = causes.map((layer) =>
+  const lines = causes.map((layer) =>
     layer.map(({ name, explains }) => [name, ...explains.map(({ child, share }) => [child, Number(share.toFixed(4))])]),
   );
-  assert.deepEqual(told, [
+  assert.deepEqual(lines, [
     [
       ["a", [0, 0.75], [1, 0.5]],
       ["b", [0, 0.25]],

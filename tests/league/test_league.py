@@ -137,7 +137,7 @@ def test_what_fails_at_first_is_tried_smaller():
 
 
 def test_validation_rows_choose_and_test_rows_do_not(tmp_path, monkeypatch, data):
-    """With other test rows all is the same but what is told of them, which are looked at when all is chosen."""
+    """With other test rows only the report of them differs: they are looked at when all is chosen."""
     order = []
     attempt, look = run._attempt, run.test_rows
     monkeypatch.setattr(run, "_attempt", lambda *given: order.append("fit") or attempt(*given))
@@ -234,7 +234,7 @@ def test_a_fit_that_was_cut_off_is_made_again_with_more_time(tmp_path, fits):
     assert "its fit was cut off" not in table._note(after)
 
 
-def test_what_fails_is_told_and_tried_again_by_the_next_run(tmp_path, fits):
+def test_what_fails_is_reported_and_tried_again_by_the_next_run(tmp_path, fits):
     def fails(settings, limit):
         if settings["smoothing"] < 5:
             raise ValueError("no such luck")
@@ -303,7 +303,7 @@ def test_a_set_that_cannot_be_had_leaves_the_others(tmp_path, fits, monkeypatch)
 
 @pytest.mark.slow("fits in processes")
 def test_in_processes_it_is_the_same(tmp_path, data):
-    """Real fits, two at a time, each in a process of its own."""
+    """Real fits, two at a time, each in a separate process."""
     here = go(tmp_path / "a", "product", "chow-liu-tree")
     said = []
     ended = run.league(
@@ -397,7 +397,7 @@ def test_a_set_without_published_numbers():
 
 
 def test_published_numbers():
-    """Those of the authors' logs are the best that was verified; sources are told of all."""
+    """Those of the authors' logs are the best that was verified; sources are given for all."""
     assert {one.name for one in PUBLISHED if one.verified} == {"product", "Chow-Liu tree", "hidden Chow-Liu tree"}
     assert best_verified("plants") == ("hidden Chow-Liu tree", -14.26)
     assert best_verified("bbc") is None

@@ -63,7 +63,7 @@ MODULES = {
         TITLE="Made-up models",
         __doc__="What is compared.\n\n    Indented.",
         WHY={"better": "It knows more."},
-        CONTENDERS={"latentbits": Contender(len, "latentbits"), "slower": Contender(len, "slower", note="told so")},
+        CONTENDERS={"latentbits": Contender(len, "latentbits"), "slower": Contender(len, "slower", note="a remark")},
     )
 }
 
@@ -75,7 +75,7 @@ def by_peer(results=RESULTS):
 def test_ratios_are_taken_within_a_round():
     line = by_peer()["slower"]
     assert line.ratios["warm"] == [3, 4, 2]
-    assert line.ratios["memory"] == [0.01] * 3  # what is not told apart from nothing counts as a megabyte
+    assert line.ratios["memory"] == [0.01] * 3  # what cannot be distinguished from nothing counts as a megabyte
     assert line.ahead == 0.5
     assert line.behind == {"first answer": 0.5, "memory": 0.01}
 
@@ -83,7 +83,7 @@ def test_ratios_are_taken_within_a_round():
 def test_without_the_same_quality_there_is_no_ratio_of_times():
     line = by_peer()["better"]
     assert list(line.ratios) == ["memory"]
-    assert line.told == "ours is below in quality"
+    assert line.remark == "ours is below in quality"
     close = deepcopy(RESULTS)
     contenders = close["families"]["made_up"]["tables"]["small"]["contenders"]
     for one in contenders["better"]["runs"]:
@@ -91,20 +91,20 @@ def test_without_the_same_quality_there_is_no_ratio_of_times():
     assert list(by_peer(close)["better"].ratios) == list(table.MEASURES)
     for one in contenders["better"]["runs"]:
         one["held_out"] = -1 + 0.011
-    assert by_peer(close)["better"].told == "ours is below in quality"
+    assert by_peer(close)["better"].remark == "ours is below in quality"
     for one in contenders["better"]["runs"]:
-        one["held_out"] = float("nan")  # cannot be told to be the same
-    assert by_peer(close)["better"].told
+        one["held_out"] = float("nan")  # is not known to be the same
+    assert by_peer(close)["better"].remark
 
 
-def test_absent_and_failed_peers_are_told():
+def test_absent_and_failed_peers_are_reported():
     cells = {row[2]: row for row in table.summary_cells(RESULTS)}
     assert cells["missing"][3] == "absent: `pip install missing`"
     assert cells["broken"][3] == "failed: ValueError: no"
     assert cells["slower"][3:] == ["3", "0.5", "0.01", "+0.500"]
     ours = deepcopy(RESULTS)
     ours["families"]["made_up"]["tables"]["small"]["contenders"]["latentbits"] = {"runs": [], "failed": "it broke"}
-    assert {line.told for line in table.lines(ours) if line.peer == "slower"} == {"ours failed: it broke"}
+    assert {line.remark for line in table.lines(ours) if line.peer == "slower"} == {"ours failed: it broke"}
 
 
 def test_the_page_has_everything():
@@ -115,14 +115,14 @@ def test_the_page_has_everything():
     assert "**public**: left out. LATENTBITS_DATA is not set." in page
     assert "| Made-up models | 1.00 ± 0.00 | failed: took too long |" in page
     assert "What is compared.\n\nIndented." in page
-    assert "- slower: told so" in page
+    assert "- slower: a remark" in page
     behind = page.split("## Where we are not ahead, and why")[1]
     assert "| slower | first answer 0.5; memory 0.01 | Not looked into yet. |" in behind
     assert "| better | held-out -0.500 | It knows more. |" in behind
     assert "It knows more." not in page.replace(behind, "")
 
 
-def test_a_peer_that_is_ahead_on_several_tables_is_told_once():
+def test_a_peer_that_is_ahead_on_several_tables_is_reported_once():
     results = deepcopy(RESULTS)
     tables = results["families"]["made_up"]["tables"]
     tables["large"] = deepcopy(tables["small"])
@@ -132,14 +132,14 @@ def test_a_peer_that_is_ahead_on_several_tables_is_told_once():
     assert "| slower | first answer 0.1 to 0.5; memory 0.01 (small) | Not looked into yet. |" in behind
 
 
-def test_families_of_several_days_are_told_apart():
+def test_families_of_several_days_are_listed_separately():
     results = deepcopy(RESULTS)
     results["families"]["other"] = {**results["families"]["made_up"], "title": "Others", "date": "2026-02-03"}
-    told = table.machines(results).splitlines()
-    assert [line.partition(",")[0] for line in told] == ["- Made-up models: 2026-01-02", "- Others: 2026-02-03"]
+    lines = table.machines(results).splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["- Made-up models: 2026-01-02", "- Others: 2026-02-03"]
 
 
-def test_what_was_not_run_is_told():
+def test_what_was_not_run_is_reported():
     modules = {**MODULES, "never": SimpleNamespace(TITLE="Never run")}
     page = table.page(RESULTS, modules)
     assert "No run is kept yet of Never run (beside peers)." in page
@@ -163,7 +163,7 @@ def test_what_the_docstrings_show(module):
     assert not found.failed
 
 
-def test_no_run_is_told():
+def test_a_missing_run_is_reported():
     assert table.page({"families": {}}, {}).endswith(f"{table.NONE}\n")
 
 
@@ -226,7 +226,7 @@ def test_a_contender_may_measure_itself():
     assert took["version"] == np.__version__
 
 
-def test_absent_peers_are_told_how_to_install():
+def test_absent_peers_are_reported_with_how_to_install_them():
     assert Contender(len, "numpy").how_to_install == "pip install numpy"
     assert Contender(len, "poLCA", needs="R").how_to_install == "Rscript -e 'install.packages(\"poLCA\")'"
     assert Contender(len, "x", install="make x").how_to_install == "make x"
@@ -235,29 +235,29 @@ def test_absent_peers_are_told_how_to_install():
     assert run.python_with(Contender(len, "numpy", works="import no_such_package"), [sys.executable]) is None
 
 
-def test_a_process_that_fails_is_told():
-    assert run.told([sys.executable, "-c", "raise ValueError('no')"]) == {"failed": "ValueError: no"}
-    assert run.told([sys.executable, "-c", "print(1); print('{}')"]) == {}
-    late = run.told([sys.executable, "-c", "import time; time.sleep(60)"], limit=0.1)
+def test_a_process_that_fails_is_reported():
+    assert run.run_process([sys.executable, "-c", "raise ValueError('no')"]) == {"failed": "ValueError: no"}
+    assert run.run_process([sys.executable, "-c", "print(1); print('{}')"]) == {}
+    late = run.run_process([sys.executable, "-c", "import time; time.sleep(60)"], limit=0.1)
     assert late == {"failed": "took more than 0.1 s"}
 
 
 @pytest.mark.parametrize(
-    ("held_out", "told"),
+    ("held_out", "message"),
     [(lambda *_: np.nan, "no likelihood"), (lambda *_: 1 / 0, "ZeroDivisionError"), (lambda *_: -2.5, None)],
 )
-def test_what_cannot_be_scored_has_failed(monkeypatch, held_out, told):
+def test_what_cannot_be_scored_has_failed(monkeypatch, held_out, message):
     def fitted(command):
         np.savez(command[-3], x=np.zeros(2))
         return {"warm_s": 1.0}
 
-    monkeypatch.setattr(run, "told", fitted)
+    monkeypatch.setattr(run, "run_process", fitted)
     monkeypatch.setattr(run, "load", lambda name: SimpleNamespace(held_out=held_out))
     found = run.run_once("made_up", "peer", "python", Path("table.npz"), Table(np.zeros((2, 2)), np.zeros((2, 2))), 0)
-    assert found == {"warm_s": 1.0, "held_out": -2.5} if told is None else told in found["failed"]
+    assert found == {"warm_s": 1.0, "held_out": -2.5} if message is None else message in found["failed"]
 
 
-def test_one_family_anew_leaves_the_others():
+def test_updating_one_family_leaves_the_others():
     names = run.families()
     results = {"families": {names[0]: {"tables": 1, "growth": 2}, "gone": {}}}
     assert run.joined(results, names[0], {"tables": 3}) == {"families": {names[0]: {"tables": 3, "growth": 2}}}
@@ -295,7 +295,7 @@ def test_quick_runs_are_not_written(monkeypatch, capsys):
     assert "leave out --write" in capsys.readouterr().err
 
 
-def test_a_wrong_interpreter_is_told_before_anything_runs(monkeypatch, capsys):
+def test_a_wrong_interpreter_is_refused_before_anything_runs(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["peers", "--peer-python", sys.executable, "no/such/python"])
     monkeypatch.setattr(run, "run", lambda *_: pytest.fail("it ran"))
     with pytest.raises(SystemExit):

@@ -119,14 +119,14 @@ def test_the_notebook_is_the_page():
     assert text == notebook.written(), "run: python docs/notebook.py"
     cells = json.loads(text)["cells"]
     assert [cell["outputs"] for cell in cells if cell["cell_type"] == "code"] == [[]] * text.count('"code"')
-    told = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    assert not re.search(r"\{\w+(:\w+)?\}`|<!--|^\(.*\)=", told, re.MULTILINE)  # nothing that only Sphinx knows
-    assert "## Which model?" in told
+    prose = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    assert not re.search(r"\{\w+(:\w+)?\}`|<!--|^\(.*\)=", prose, re.MULTILINE)  # nothing that only Sphinx knows
+    assert "## Which model?" in prose
 
 
-@pytest.mark.slow("the quick start, in a kernel of its own")
+@pytest.mark.slow("the quick start, in a separate kernel")
 def test_the_notebook_runs(tmp_path, monkeypatch):
-    """In a kernel of its own, from top to bottom, and so the page whose it is; each cell prints what the page says."""
+    """In a separate kernel, from top to bottom, and so the page whose it is; each cell prints what the page says."""
     import nbclient
     import nbformat
 
@@ -134,9 +134,9 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     book = nbformat.read(ROOT / "docs" / "quickstart.ipynb", as_version=4)
     nbformat.validate(book)
     nbclient.NotebookClient(book, timeout=1800, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    told = {block.strip(): text for block, text in blocks.printed(blocks.NOTEBOOK).items()}
+    expected = {block.strip(): text for block, text in blocks.printed(blocks.NOTEBOOK).items()}
     out = {cell.source.strip(): "".join(one.get("text", "") for one in cell.get("outputs", [])) for cell in book.cells}
-    assert told.keys() <= out.keys()
-    assert {block for block, text in told.items() if not same_but_for_the_last_digit(out[block], text)} == set()
+    assert expected.keys() <= out.keys()
+    assert {block for block, text in expected.items() if not same_but_for_the_last_digit(out[block], text)} == set()
     assert "{'n_components': 2}" in "".join(out.values())
     assert (tmp_path / "pupils.safetensors").is_file()

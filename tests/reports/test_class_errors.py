@@ -97,7 +97,7 @@ def maximum(bits, k=2, n_iter=4000, weights=None, smoothing=0.0):
     return rows, w, m
 
 
-def test_two_classes_that_are_surely_told_apart():
+def test_two_classes_that_are_surely_distinguished():
     """Then errors are those of proportions in each class."""
     rng = np.random.default_rng(0)
     of = np.arange(100) < 40
@@ -142,7 +142,7 @@ def test_what_learning_pulls_to_its_bound_is_held():
     assert "class" in stopped.notes[0]
 
 
-def test_a_class_that_nobody_is_of():
+def test_an_empty_class():
     rows, w, m = maximum(drawn())
     found = class_errors(rows, np.append(w, 0.0), np.vstack([m, m[:1] / 2]), list("abcde"))
     two = class_errors(rows, w, m, list("abcde"))

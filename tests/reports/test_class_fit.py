@@ -29,7 +29,7 @@ def chance(row):
     return sum(w * np.prod([m if x else 1 - m for x, m in zip(row, ms)]) for w, ms in zip(WEIGHTS, MEANS))
 
 
-def told(bits, weights=None, n_parameters=9, **options):
+def report_of(bits, weights=None, n_parameters=9, **options):
     rows = distinct([(bits, weights)])
     report = fit_report(-1.0, 0.0, n_parameters, round(rows.n_rows), ("a note",))
     return class_fit(report, rows, WEIGHTS, MEANS, **options)
@@ -57,7 +57,7 @@ def test_statistics_against_enumeration():
     bits = drawn()
     observed = [np.sum((bits == row).all(1)) for row in product((0, 1), repeat=4)]
     expected = [len(bits) * chance(row) for row in product((0, 1), repeat=4)]
-    found = told(bits)
+    found = report_of(bits)
     assert found.x2 == pytest.approx(sum((o - e) ** 2 / e for o, e in zip(observed, expected)))
     assert found.g2 == pytest.approx(2 * sum(o * np.log(o / e) for o, e in zip(observed, expected) if o))
     assert found.df == 16 - 1 - 9
@@ -73,20 +73,20 @@ def test_statistics_against_enumeration():
 def test_counts_are_rows_written_out():
     bits = drawn(60)
     weights = np.random.default_rng(1).integers(0, 4, 60).astype(float)
-    by_count, written = told(bits, weights), told(np.repeat(bits, weights.astype(int), 0))
+    by_count, written = report_of(bits, weights), report_of(np.repeat(bits, weights.astype(int), 0))
     np.testing.assert_allclose([by_count.g2, by_count.x2], [written.g2, written.x2])
 
 
 def test_no_p_where_it_would_say_nothing():
-    few = told(drawn(8))
+    few = report_of(drawn(8))
     assert np.isnan(few.g2_p)
     assert "too few" in few.notes[1]
-    assert "sparse" in told(drawn(70)).notes[1]
-    none = told(drawn(), n_parameters=15)
+    assert "sparse" in report_of(drawn(70)).notes[1]
+    none = report_of(drawn(), n_parameters=15)
     assert np.isnan([none.g2_p, none.x2_p]).all()
     assert "df 0" in none.notes[1]
-    assert "smoothing=1" in told(drawn(), smoothing=1.0).notes[1]
-    halves = told(drawn(), np.full(300, 1.5))
+    assert "smoothing=1" in report_of(drawn(), smoothing=1.0).notes[1]
+    halves = report_of(drawn(), np.full(300, 1.5))
     assert "whole numbers" in halves.notes[1]
     assert "note: a note" in str(halves)
 
@@ -108,10 +108,10 @@ def test_columns_that_never_vary_make_no_patterns():
     means = np.concatenate([MEANS, np.ones((2, 1))], 1)
     found = class_fit(report, distinct([(wide, None)]), WEIGHTS, means, (4,))
     assert (found.df, found.n_at_bound) == (6, 0)
-    assert found.g2 == pytest.approx(told(bits).g2)
+    assert found.g2 == pytest.approx(report_of(bits).g2)
 
 
-def test_probabilities_at_a_bound_are_told():
+def test_probabilities_at_a_bound_are_reported():
     means = MEANS.copy()
     means[0, 0] = 1.0
     found = class_fit(fit_report(-1.0, 0.0, 9, 300), distinct([(drawn(), None)]), WEIGHTS, means)
@@ -137,7 +137,7 @@ def test_saturated_model_with_holes():
 
 def test_holes():
     bits = drawn(400, missing=0.1)
-    found = told(bits)
+    found = report_of(bits)
     assert np.isnan(found.x2)
     assert np.isfinite([found.g2, found.g2_p]).all()
     assert any("saturated model fitted" in note for note in found.notes)
@@ -167,7 +167,7 @@ def test_classification_against_loops():
     assert "modal class 1" in str(found)
 
 
-def test_a_class_that_nobody_is_assigned_to():
+def test_a_class_without_assigned_rows():
     found = classification(distinct([(drawn(), None)]), np.array([0.6, 0.4, 1e-9]), np.vstack([MEANS, MEANS[:1]]))
     assert np.isnan(found.posterior_by_modal[2]).all()
     assert found.notes == ("no row is most probably of class 3",)

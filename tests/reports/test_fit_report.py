@@ -307,27 +307,29 @@ def test_without_noise_the_scale_of_a_column_is_not_counted():
 
 SLOW = pytest.mark.slow("a fit of each family")
 FEW = {"n_init": 1, "max_iter": 3}
-TOLD = D - 2  # columns of six that tell something
+INFORMATIVE = D - 2  # columns of six that tell something
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("estimator", "expected"),
     [
-        (BernoulliProduct(), TOLD),
-        pytest.param(BernoulliMixture(2, accelerate=False, **FEW), 1 + 2 * TOLD, marks=SLOW),
-        pytest.param(LatentTrait(1, method="variational", max_iter=2), 2 * TOLD, marks=SLOW),
-        pytest.param(ClippedGaussian(1), 2 * TOLD, marks=SLOW),
-        pytest.param(ChowLiuTree(), 2 * TOLD - 1, marks=SLOW),
+        (BernoulliProduct(), INFORMATIVE),
+        pytest.param(BernoulliMixture(2, accelerate=False, **FEW), 1 + 2 * INFORMATIVE, marks=SLOW),
+        pytest.param(LatentTrait(1, method="variational", max_iter=2), 2 * INFORMATIVE, marks=SLOW),
+        pytest.param(ClippedGaussian(1), 2 * INFORMATIVE, marks=SLOW),
+        pytest.param(ChowLiuTree(), 2 * INFORMATIVE - 1, marks=SLOW),
         pytest.param(LatentTree(2, max_iter=2), None, marks=SLOW),
-        pytest.param(CombinationMachine(1, learner="gradient", n_epochs=1, **FEW), 2 * TOLD + 1, marks=SLOW),
-        pytest.param(NoisyOrNetwork((1,), n_updates=2, **FEW), 2 * TOLD + 1, marks=SLOW),
-        pytest.param(BinarySparseCoding(1, **FEW), TOLD + 1 + 2, marks=SLOW),  # a constant number tells of the noise
+        pytest.param(CombinationMachine(1, learner="gradient", n_epochs=1, **FEW), 2 * INFORMATIVE + 1, marks=SLOW),
+        pytest.param(NoisyOrNetwork((1,), n_updates=2, **FEW), 2 * INFORMATIVE + 1, marks=SLOW),
+        pytest.param(
+            BinarySparseCoding(1, **FEW), INFORMATIVE + 1 + 2, marks=SLOW
+        ),  # a constant number tells of the noise
     ],
     ids=lambda one: type(one).__name__,
 )
 def test_columns_that_tell_nothing_have_no_parameters(estimator, expected, tmp_path):
-    few = TABLE[:, :TOLD]
+    few = TABLE[:, :INFORMATIVE]
     X = np.column_stack([few, np.ones(len(TABLE)), np.full(len(TABLE), np.nan)])
     expected = expected or estimator.set_params(random_state=0).fit(few).n_parameters_  # a tree's depend on its form
     fitted = estimator.set_params(random_state=0).fit(X)
@@ -347,8 +349,8 @@ def test_numbers_are_those_of_their_definitions():
     assert (found.n_rows, found.n_parameters, found.notes) == (n, p, ())
     costs = [2, math.log(n), math.log((n + 2) / 24), math.log(n) + 1]
     np.testing.assert_allclose(found.log_likelihood, value, rtol=1e-6)
-    told = [found.aic, found.bic, found.sabic, found.caic]
-    np.testing.assert_allclose(told, np.array(costs) * p - 2 * value, rtol=1e-6)
+    criteria = [found.aic, found.bic, found.sabic, found.caic]
+    np.testing.assert_allclose(criteria, np.array(costs) * p - 2 * value, rtol=1e-6)
     assert found["bic"] == found.bic
 
 
@@ -364,7 +366,7 @@ def test_counts_of_patterns_report_as_the_table_written_out():
     assert (found.aic, found.bic, m.bic(rows, counts)) == (short.aic, short.bic, short.bic)
 
 
-def test_what_keeps_a_fit_from_its_maximum_is_told():
+def test_what_keeps_a_fit_from_its_maximum_is_reported():
     means = {"weights": [0.4, 0.6], "means": np.full((2, D), 0.5)}
     smooth = known(BernoulliMixture(2), means)
     assert "smoothing=1" in smooth.fit_report(TABLE).notes[0]

@@ -109,7 +109,7 @@ def test_m2_of_independent_items_and_what_is_made_of_both():
     items = make(6)
     X = table(items, 400)
     found = limited_fit(items, distinct([X]))
-    # independence as a model of its own: one point, and its parameters are the shares
+    # independence as a model: one point, and its parameters are the shares
     p = X.mean(0)
     null_items = Items(items.names, np.zeros((6, 1)), np.log(p / (1 - p)), np.zeros(6))
     expected, derivatives, spread = margins(null_items)
@@ -159,7 +159,7 @@ def test_m2_with_missing_answers_knows_which_rows_two_margins_share():
     assert any("missing" in note for note in found.notes)
 
 
-def test_m2_says_why_it_is_not_told():
+def test_m2_says_why_it_is_missing():
     items = make(5)
     X = table(items, 50)
     apart = X.copy()
@@ -168,9 +168,9 @@ def test_m2_says_why_it_is_not_told():
     same = items._replace(intercepts=np.where(np.arange(5) == 0, 60.0, items.intercepts))
     assert "singular" in limited_fit(same, distinct([X])).notes[0]
     wide = make(130)
-    told = limited_fit(wide, distinct([table(wide, 3)]))
-    assert np.isnan(told.m2)
-    assert "fewer items" in told.notes[0]
+    limited = limited_fit(wide, distinct([table(wide, 3)]))
+    assert np.isnan(limited.m2)
+    assert "fewer items" in limited.notes[0]
     few = limited_fit(make(3), distinct([X[:, :3]]))
     assert few.m2_df == 0
     assert np.isnan(few.m2_p)
@@ -210,7 +210,7 @@ def test_groups_are_merged_from_below():
     observed = np.array([[1, 0], [0, 0], [5, 3], [9, 9], [4, 4], [3, 5], [0, 1.0]])
     expected = np.array([[0.9, 0.1], [0, 0], [7.5, 0.5], [9, 9], [7.5, 0.5], [4, 4], [0.5, 0.5]])
     o, e = merged(observed, expected, 0)
-    assert o.tolist() == [[6, 3], [9, 9], [4, 4], [3, 6]]  # nobody: dropped; one: into the next, the last before
+    assert o.tolist() == [[6, 3], [9, 9], [4, 4], [3, 6]]  # none: dropped; one: into the next, the last before
     np.testing.assert_allclose(e, [[8.4, 0.6], [9, 9], [7.5, 0.5], [4.5, 4.5]])
     o, e = merged(observed, expected, 1)
     # the first into the second, then the one of 0.5 into the smaller of its neighbours

@@ -80,7 +80,7 @@ def test_maximum_likelihood_is_a_maximum():
     np.testing.assert_allclose(r.T @ y / r.sum(0), found.estimate, atol=1e-4)
 
 
-def test_shares_at_a_bound_are_told():
+def test_shares_at_a_bound_are_reported():
     of, labels = np.repeat([0, 1], 20), np.repeat([0.0, 1.0, 0.0, 1.0], [20, 0, 10, 10])
     found = class_differences(of, labels, np.ones(40), np.eye(2), "ml", ["no", "yes"])
     assert np.isnan(found.error[0]).all()
@@ -90,7 +90,7 @@ def test_shares_at_a_bound_are_told():
     assert "a test is missing" in found.notes[1]
 
 
-def test_negative_shares_by_weights_are_told():
+def test_negative_shares_by_weights_are_reported():
     errors = np.array([[0.7, 0.3], [0.3, 0.7]])
     of, labels = np.repeat([0, 1], 50), np.repeat([0.0, 1.0, 1.0], [50, 10, 40])
     found = class_differences(of, labels, np.ones(100), errors, "bch", ["no", "yes"])
@@ -107,7 +107,7 @@ def test_rows_of_a_class_that_are_all_alike():
     assert "alike" in found.notes[0]
 
 
-def test_a_variable_that_makes_classes_of_its_own_is_named():
+def test_a_variable_that_makes_separate_classes_is_named():
     """Skew and not normal, and alike in both classes: the likelihood takes its two parts for the classes."""
     rng, errors = np.random.default_rng(0), np.array([[0.65, 0.35], [0.3, 0.7]])
     given, y = rng.integers(0, 2, 200), rng.exponential(size=200)
@@ -119,7 +119,7 @@ def test_a_variable_that_makes_classes_of_its_own_is_named():
     assert sure.notes == ()
 
 
-def test_classes_that_cannot_be_told_apart():
+def test_classes_that_cannot_be_distinguished():
     with pytest.raises(ValueError, match="only 1 of 2 classes"):
         class_differences(np.zeros(5, int), np.arange(5.0), np.ones(5), np.array([[1.0, 0], [1, 0]]), "bch", [])
 
@@ -161,9 +161,9 @@ def test_correction_removes_the_bias_and_errors_are_right(method, labels):
     plain = np.array([f.uncorrected for f in found])
     assert np.abs((plain.mean(0) - truth) / (plain.std(0) / len(found) ** 0.5)).max() > 20
     stated = np.array([f.error for f in found])
-    told = np.isfinite(stated)
-    assert told.mean() > 0.99
-    covered = (np.abs(estimate - truth) < 1.96 * stated) & told
-    share = covered.sum(0) / told.sum(0)
+    known = np.isfinite(stated)
+    assert known.mean() > 0.99
+    covered = (np.abs(estimate - truth) < 1.96 * stated) & known
+    share = covered.sum(0) / known.sum(0)
     assert share.min() > 0.9
     assert share.max() < 0.99

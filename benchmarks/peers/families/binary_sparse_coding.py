@@ -90,7 +90,7 @@ def prosper_(X: np.ndarray, *, seed: int, **settings: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.peers.mpi_prosper"]
     if shutil.which("mpiexec"):
         command = ["mpiexec", "-n", str(cores), *command]
-    # Open MPI runs as root where told so, and its idle processes leave the cores to others
+    # Open MPI runs as root where allowed to, and its idle processes leave the cores to others
     open_mpi = {"ALLOW_RUN_AS_ROOT": "1", "ALLOW_RUN_AS_ROOT_CONFIRM": "1", "MCA_mpi_yield_when_idle": "1"}
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
     with tempfile.TemporaryDirectory() as name:
@@ -106,8 +106,8 @@ def prosper_(X: np.ndarray, *, seed: int, **settings: int) -> dict[str, Any]:
             check=False,
         )
         if done.returncode:
-            told = [line for line in done.stderr.splitlines() if "Error: " in line]
-            said = told[-1].partition("Error: ")[2] if told else done.stderr[-300:]
+            errors = [line for line in done.stderr.splitlines() if "Error: " in line]
+            said = errors[-1].partition("Error: ")[2] if errors else done.stderr[-300:]
             raise NotWaitedFor(said) if said.startswith("would take") else RuntimeError(said)
         with np.load(out) as found:
             params = {key: found[key] for key in ("W", "sigma", "pi")}

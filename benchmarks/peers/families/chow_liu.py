@@ -138,7 +138,7 @@ GROWTH = {
 }
 WHY = {
     "plain NumPy": "after the count of pairs, which alone gives the answer, ours passes over the rows a few more "
-    "times by EM until nothing is left to gain (its log-likelihoods are told with the fit); " + COMPILED,
+    "times by EM until nothing is left to gain (its log-likelihoods come with the fit); " + COMPILED,
     "pgmpy": COMPILED,
     "SPFlow": COMPILED,
 }

@@ -112,7 +112,7 @@ def ordinalcorr_(X: np.ndarray, *, seed: int, factors: int) -> dict[str, Any]:
         for j in range(i):
             try:
                 value = tetrachoric(columns[i], columns[j])
-            except AssertionError:  # of its own, in an empty cell
+            except AssertionError:  # raised by the peer itself, in an empty cell
                 value = np.nan
             found[i, j] = found[j, i] = value
     return {"correlation": found, "threshold": thresholds(X), "factors": factors}

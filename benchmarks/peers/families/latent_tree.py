@@ -58,7 +58,7 @@ def spflow_(X: np.ndarray, *, seed: int, states: int) -> dict[str, Any]:
     parent = _hung_up(learn_chow_liu_tree_binary(data), d)
     moves, emits = start(parent, k, seed)
     last = -np.inf
-    for _ in range(MOST // 5):  # it has no tolerance of its own: five passes at a time
+    for _ in range(MOST // 5):  # it has no tolerance: five passes at a time
         leaves = [Bernoulli(scope=Scope([j]), probs=torch.tensor(emits[j]).float()[None, :, None]) for j in range(d)]
         sums: dict[int, Any] = {}
 

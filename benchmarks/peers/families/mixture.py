@@ -1,11 +1,11 @@
-"""Latent classes: all contenders learn as many classes from the same rows, each from starts of its own.
+"""Latent classes: all contenders learn as many classes from the same rows, each from other starts.
 
 On large tables everybody starts once, on the small one peers take the best of five starts; ours runs at its defaults,
 which choose among short runs, and smooth as if each class had seen one more row.  A pass of EM that gains less than
 1e-6 nats a row is a peer's last, or the thousandth.  pomegranate and StepMix start from k-means.  Plain NumPy is what a
 careful user would write: two products a pass in float32, from randomly drawn rows.  R's poLCA makes no standard errors
 here, and has the small table alone: it ends by gathering equal rows one by one in R.  The first table has classes that
-lie well apart, those of the second overlap, and the third, plants, is a public set, where nobody knows the number of
+lie well apart, those of the second overlap, and the third, plants, is a public set, where no one knows the number of
 classes and starts lead to different maxima.  Quality is the exact log-likelihood of test rows.
 """
 

@@ -104,7 +104,7 @@ def numpy_(X: np.ndarray, *, seed: int, causes: int, steps: int) -> dict[str, An
 
 
 def _climb(X: np.ndarray, m: int, rng: np.random.Generator) -> tuple[float, dict[str, Any]]:
-    """EM in which a bit that is on has been brought about by each of its causes with a probability of its own."""
+    """EM in which a bit that is on has been brought about by each of its causes with a separate probability."""
     n, d = X.shape
     on = states(m).astype(np.float32)
     with_leak = np.column_stack([on, np.ones(len(on), np.float32)])  # the leak is a cause that is always on

@@ -119,7 +119,7 @@ def draw_map(content: Content, labels: str | None = None) -> Any:
 
 
 def _kinds(labels: Labels) -> list[str | None]:
-    """Of each row, None where it is not known; of very many kinds the commonest, and all others as one."""
+    """List the kind of each row: None where it is unknown, and rare kinds as one where there are very many."""
     counts = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.levels))
     own = set(np.argsort(-counts, kind="stable")[:MOST_KINDS].tolist())
     n_others = len(labels.levels) - len(own)
@@ -207,7 +207,7 @@ def _plot_guesses(guesses: Guesses, shape: tuple[int, int], real: bool, ax: Any)
 
 
 def _means(content: Content) -> np.ndarray:
-    """Of the columns, over the rows looked at closely."""
+    """Average each column over the rows that are looked at closely."""
     return mean_seen(content.table.values[: content.n_close], _close(content))
 
 

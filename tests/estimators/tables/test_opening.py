@@ -124,7 +124,7 @@ def test_a_code_among_bits_may_be_a_missing_one(value, wrap):
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ([0, 1, -9, 99], MARK.format(-9) + r", and likewise with 99: binarize would"),
         ([1, -1, 1, -1], MARK.format(-1) + r"; if bits are -1 and 1, a model made with binarize=0 takes"),
@@ -137,6 +137,6 @@ def test_a_code_among_bits_may_be_a_missing_one(value, wrap):
         ([0, 3, 77, 5, 255, 7], r"holds 3. A model made with binarize=0.5.*numpy.unpackbits first"),
     ],
 )
-def test_what_is_no_bit_is_explained_by_the_values_around_it(values, told):
-    with pytest.raises(DataError, match=told):
+def test_what_is_no_bit_is_explained_by_the_values_around_it(values, message):
+    with pytest.raises(DataError, match=message):
         BernoulliProduct().fit(np.array(values)[:, None])

@@ -22,7 +22,7 @@ FACTORS = (1e-12, 1e-5, 1 / 300, 0.1, 1.0, 2.0, 1e12)
         ([1, 0, 3, 2], FACTORS),
         ([2, 3, 5], FACTORS),
         ([7], FACTORS),
-        ([11, 500, 23, 120_001], (1.0, 2.0, 1e12)),  # these are told from a survey's where they are whole numbers
+        ([11, 500, 23, 120_001], (1.0, 2.0, 1e12)),  # these differ from a survey's where they are whole numbers
     ],
 )
 def test_multiples_of_counts_are_the_counts(counts, factors):

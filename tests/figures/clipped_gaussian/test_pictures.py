@@ -1,4 +1,4 @@
-"""Spectra, weights, morphs and cells: what is told apart, what is written where."""
+"""Spectra, weights, morphs and cells: what is distinguished, what is written where."""
 
 import numpy as np
 import pytest

@@ -42,7 +42,7 @@ def test_units_are_found_again_in_any_order_and_negated():
     assert [found[place].units for place in matched_order(found)] == [(unit,) for unit in range(6)]
 
 
-def test_merged_units_are_told():
+def test_merged_units_are_reported():
     """The paper has units that are 'combinations of units (10,2) and (9,2)'."""
     learned = np.stack([TARGET[0] + TARGET[4], TARGET[5] - TARGET[1], -TARGET[2] - TARGET[3], TARGET[3]])
     found = match_units(learned, TARGET, least=0.9)
@@ -162,7 +162,7 @@ def test_many_units_have_a_place_each():
         ({"weights": np.ones((2, 4)), "image_shape": (2, 2), "n_columns": 0}, "n_columns"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(arguments, words):
+def test_impossible_figures_are_refused(arguments, words):
     with pytest.raises(DataError, match=words):
         hinton.plot_hinton(**arguments)
 

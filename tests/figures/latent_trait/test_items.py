@@ -93,7 +93,7 @@ def test_weights_count_and_missing_answers_do_not():
     assert item_arrays.observed_by_others(bits, NODES, LOG_WEIGHTS, curves).counts[1].sum() == 10
 
 
-def test_an_item_that_nobody_answered_has_no_groups():
+def test_an_item_without_answers_has_no_groups():
     bits, curves = drawn(np.ones(3), np.zeros(3), 40)
     bits[:, 2] = np.nan
     found = item_arrays.observed_by_others(bits, NODES, LOG_WEIGHTS, curves)
@@ -154,7 +154,7 @@ def test_wright_map_names_every_item_and_none_on_another(d):
         np.testing.assert_allclose(heights, difficulty, atol=0.05 * span)
 
 
-def test_items_beyond_the_scale_are_told():
+def test_items_beyond_the_scale_are_reported():
     ax = items.plot_wright_map(np.linspace(-1, 1, 50), np.array([0.0, 31.25, -8.0, np.nan]), ["a", "b", "c", "d"])
     assert names_of(ax)[2:] == ["a", "b ↑ 31.2", "c ↓ -8"]
     assert max(ax.get_ylim()) < 2

@@ -58,10 +58,10 @@ def test_intervals_stay_within_bounds_and_points_without_are_hollow():
     means = MEANS.copy()
     means[1, 2], errors[1, 2] = 1.0, np.nan
     found = arrays.profiles(SHARES, means, errors)
-    told = ~np.isnan(found.low)
-    assert told.sum() == means.size - 1
-    assert ((found.low > 0) & (found.high < 1))[told].all()
-    assert ((found.low < found.means) & (found.means < found.high))[told].all()
+    finite = ~np.isnan(found.low)
+    assert finite.sum() == means.size - 1
+    assert ((found.low > 0) & (found.high < 1))[finite].all()
+    assert ((found.low < found.means) & (found.means < found.high))[finite].all()
     ax = pictures.plot_class_profiles(SHARES, means, errors=errors)
     assert ax.get_legend().get_texts()[-1].get_text() == "no interval"
     hollow = [one for one in ax.collections if one.get_gid() == "hollow" and len(one.get_offsets())]
@@ -143,8 +143,8 @@ def test_what_cannot_be_is_no_misfit_while_it_is_not_there():
 def test_carcinoma_residuals_are_those_of_polca(slides):
     data, model = slides
     found = fitted._residuals(model, data.X.astype(float), None).signed
-    told = {"BE": 8.869, "DF": 6.85, "BG": 5.582, "EG": 3.607, "AB": 1.678, "DE": 0.1543}  # poLCA 1.6
-    for (j, k), value in told.items():
+    published = {"BE": 8.869, "DF": 6.85, "BG": 5.582, "EG": 3.607, "AB": 1.678, "DE": 0.1543}  # poLCA 1.6
+    for (j, k), value in published.items():
         assert abs(found["ABCDEFG".index(j), "ABCDEFG".index(k)]) == pytest.approx(value, rel=2e-3)
 
 
@@ -155,8 +155,8 @@ def test_residuals_of_items_are_those_of_mirt():
     rule = evenly_spaced(161, 1)
     both = pairs.implied_pairs(np.exp(rule.log_weights), expit(slopes * rule.nodes + intercepts))
     found = pairs.pair_residuals(data.X, both).signed
-    told = [0.451, 0.8564, 1.053, 2.578, 0.2661, 0.1544, 2.393, 1.383, 0.002956]
-    np.testing.assert_allclose(np.abs(found[np.tril_indices(5, -1)][:9]), told, rtol=5e-3, atol=2e-5)
+    published = [0.451, 0.8564, 1.053, 2.578, 0.2661, 0.1544, 2.393, 1.383, 0.002956]
+    np.testing.assert_allclose(np.abs(found[np.tril_indices(5, -1)][:9]), published, rtol=5e-3, atol=2e-5)
 
 
 @pytest.mark.parametrize("q", [2, 4])

@@ -143,7 +143,7 @@ def test_a_row_with_its_explanation():
     assert [tick.get_text() for tick in table.get_xticklabels()] == ["h2_1", "bias", "h1_0", "h1_2", "bias"]
 
 
-def test_what_cannot_be_drawn_is_told():
+def test_impossible_figures_are_refused():
     weights, biases = network(4, 2)
     found = credit_of(weights, biases, np.ones(4), [np.ones(2)])
     for call, words in (

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import noisy_or_twin
+import noisy_or_examples
 import numpy as np
 import pytest
 import sparse_coding
@@ -52,12 +52,12 @@ def test_sums_of_sparse_coding():
 
 
 def test_sums_of_a_network_of_two_layers():
-    network = noisy_or_twin.some_network((5, 3, 2))
-    X, _ = noisy_or_twin.draw(network, 10, missing=0.2)
+    network = noisy_or_examples.some_network((5, 3, 2))
+    X, _ = noisy_or_examples.draw(network, 10, missing=0.2)
     found = answers(states_of(named("NoisyOrNetwork", weights_=network.weights, biases_=network.biases)), X)
     np.testing.assert_allclose(found.log_likelihood, equations.log_evidence(network, X), rtol=1e-10)
-    np.testing.assert_allclose(found.latents, np.hstack(noisy_or_twin.posterior_means(network, X)), rtol=1e-8)
-    np.testing.assert_allclose(found.filled, noisy_or_twin.completion(network, X), rtol=1e-8)
+    np.testing.assert_allclose(found.latents, np.hstack(noisy_or_examples.posterior_means(network, X)), rtol=1e-8)
+    np.testing.assert_allclose(found.filled, noisy_or_examples.completion(network, X), rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["binary", "real"])

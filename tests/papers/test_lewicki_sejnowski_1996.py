@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 from kept_runs import follows
@@ -210,8 +210,8 @@ def test_chains_settle_where_causes_are_told_apart_and_miss_one_of_two_alike():
         weights, biases = [np.array(lowest), np.zeros((1, 2))], [np.full(2, 1e-4), np.full(2, 0.01), np.full(1, 1e-3)]
         network = equations.Network(weights, biases)
         with double():
-            model = SimpleNamespace(params_=twin.as_params(network), weights_=weights, biases_=biases)
-        model.transform = lambda X: np.concatenate(twin.posterior_means(network, X.astype(float)), axis=1)
+            model = SimpleNamespace(params_=examples.as_params(network), weights_=weights, biases_=biases)
+        model.transform = lambda X: np.concatenate(examples.posterior_means(network, X.astype(float)), axis=1)
         return chains.of_chains(model, measures.Images(np.array([[1, 1]], np.uint8), np.ones(1)))
 
     apart, alike = found([[6.0, 0.0], [0.0, 6.0]]), found([[6.0, 6.0], [6.0, 6.0]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 
@@ -15,8 +15,8 @@ from latentbits.models.noisy_or import accelerated_em, enumeration, learning
 
 def test_the_gradient_is_that_of_the_posterior():
     """By theta, of log p(x) and of the prior, with holes, in two layers."""
-    network = twin.some_network((5, 3, 2), seed=1)
-    x, _ = twin.draw(network, 40, missing=0.2)
+    network = examples.some_network((5, 3, 2), seed=1)
+    x, _ = examples.draw(network, 40, missing=0.2)
     seen = ~np.isnan(x)
 
     @jax.jit
@@ -39,15 +39,15 @@ def test_the_gradient_is_that_of_the_posterior():
 
     with double():
         rows = jnp.asarray(np.nan_to_num(x)), jnp.asarray(seen.astype(float))
-        found, slopes = both(twin.as_params(network), *rows)
+        found, slopes = both(examples.as_params(network), *rows)
         np.testing.assert_allclose(found, slopes, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.slow("two fits until they have converged")
 def test_it_arrives_and_tells_what_is_left():
     """A fit that has converged is no more than the tolerance from where a far stricter one ends, on the same way."""
-    network = twin.some_network((12, 4), seed=1, scale=1.5)
-    x, _ = twin.draw(network, 600, seed=1)
+    network = examples.some_network((12, 4), seed=1, scale=1.5)
+    x, _ = examples.draw(network, 600, seed=1)
     usual, strict = (
         NoisyOrNetwork((4,), tol=tol, max_iter=5000, random_state=0, dtype="float64").fit(x) for tol in (1e-6, 1e-9)
     )

@@ -6,7 +6,7 @@ from functools import cache
 
 import jax
 import jax.numpy as jnp
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 
@@ -22,10 +22,10 @@ estimate = jax.jit(annealed_evidence, static_argnums=4)
 @cache
 def problem(n_rows):
     """Rows of a network of strong causes that have doubles; a third with holes, one with nothing but holes."""
-    network = twin.some_network(SIZES, scale=2.0, bias=0.01)
+    network = examples.some_network(SIZES, scale=2.0, bias=0.01)
     for weights, axis in zip(network.weights, (0, 1), strict=True):
         np.moveaxis(weights, axis, 0)[4:] = np.moveaxis(weights, axis, 0)[:4]
-    x, _ = twin.draw(network, n_rows)
+    x, _ = examples.draw(network, n_rows)
     rng = np.random.default_rng(1)
     x[(rng.random(x.shape) < 0.4) & (np.arange(n_rows) % 3 == 0)[:, None]] = np.nan
     x[5] = np.nan
@@ -37,7 +37,7 @@ def run(network, x, n_steps, order=slice(None)):
     on, off = (jnp.asarray((x == value).T, "f") for value in (1, 0))
     keys = jax.random.split(jax.random.key(0), len(x))[order]
     found = estimate(
-        twin.as_params(network, np.float32), on[:, order], off[:, order], keys, N_CHAINS, jnp.asarray(n_steps)
+        examples.as_params(network, np.float32), on[:, order], off[:, order], keys, N_CHAINS, jnp.asarray(n_steps)
     )
     return np.asarray(found.value, float), np.asarray(found.error, float), np.asarray(found.effective, float)
 
@@ -98,7 +98,7 @@ def test_error_of_a_row_with_two_explanations():
 def test_few_chains_have_no_error_and_precision_is_that_of_the_rows():
     keys = jax.random.split(jax.random.key(0), 3)
     with double():
-        params = twin.as_params(twin.some_network(SIZES))
+        params = examples.as_params(examples.some_network(SIZES))
         x = jnp.asarray(np.zeros((SIZES[0], 3)))
         with pytest.raises(ValueError, match="n_chains must be at least 4, got 3"):
             annealed_evidence(params, x, x, keys, 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import jax
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 
@@ -32,10 +32,10 @@ def compare(found, network, x, weight):
     n = len(x)
     np.testing.assert_allclose(value[:n], equations.log_evidence(network, x), RTOL, ATOL)
     np.testing.assert_allclose(free[:n], equations.log_evidence(network, x), RTOL, ATOL)
-    np.testing.assert_allclose(complete[:n], twin.completion(network, x), RTOL, ATOL)
-    for got, exact in zip(means, twin.posterior_means(network, x), strict=True):
+    np.testing.assert_allclose(complete[:n], examples.completion(network, x), RTOL, ATOL)
+    for got, exact in zip(means, examples.posterior_means(network, x), strict=True):
         np.testing.assert_allclose(got[:n], exact, RTOL, ATOL)
-    expected = twin.expected_sums(network, x, weight)
+    expected = examples.expected_sums(network, x, weight)
     for name in expected._fields:
         for got, exact in zip(getattr(statistics, name), getattr(expected, name), strict=True):
             np.testing.assert_allclose(got, exact, RTOL, ATOL, err_msg=name)
@@ -54,15 +54,15 @@ def test_equals_the_sum_over_all_layers(sizes, missing, small, monkeypatch):
         monkeypatch.setattr(tuning, "STATE_CELLS_PER_BLOCK", 1)
         monkeypatch.setattr(tuning, "STATE_LEAST_PER_BLOCK", 2)
         monkeypatch.setattr(tuning, "STATE_ROWS_PER_BLOCK", 4)
-    network = twin.some_network(sizes)
-    x, _ = twin.draw(network, 6, missing=missing)
+    network = examples.some_network(sizes)
+    x, _ = examples.draw(network, 6, missing=missing)
     weight = np.array([1, 2.5, 1, 0.5, 1, 1])
     if missing:
         x[4] = np.nan
     values = np.concatenate([np.nan_to_num(x, nan=1.0), [np.full(sizes[0], 255.0), np.full(sizes[0], np.nan)]])
     observed = np.concatenate([~np.isnan(x), np.ones((2, sizes[0]))]) if missing else None
     with double():
-        found = everything(twin.as_params(network), values, observed, np.append(weight, [0.0, 0.0]))
+        found = everything(examples.as_params(network), values, observed, np.append(weight, [0.0, 0.0]))
     compare(jax.tree.map(np.asarray, found), network, x, weight)
 
 
@@ -75,18 +75,18 @@ def test_float32_keeps_its_digits_where_causes_are_strong_and_the_leak_is_small(
     )
     x = (rng.random((5, 24)) < 0.5).astype(np.float32)
     with rows_in(np.dtype(np.float32)):
-        found = everything(twin.as_params(network, np.float32), x, None, np.ones(5, np.float32))
+        found = everything(examples.as_params(network, np.float32), x, None, np.ones(5, np.float32))
     assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {np.dtype(np.float32)}
     np.testing.assert_allclose(found[0], equations.log_evidence(network, x), 1e-5)
-    expected = twin.expected_sums(network, x, np.ones(5))
+    expected = examples.expected_sums(network, x, np.ones(5))
     for got, exact in zip(jax.tree.leaves(found[3][0]), jax.tree.leaves(tuple(expected)), strict=True):
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4)
 
 
 def test_states_are_drawn_from_all_of_them():
     """Uniform numbers that are evenly spaced give each state as often as it is probable; chances are conditionals."""
-    network = twin.some_network((6, 3))
-    x, _ = twin.draw(network, 3, missing=0.3)
+    network = examples.some_network((6, 3))
+    x, _ = examples.draw(network, 3, missing=0.3)
     n = 20_000
     seen = ~np.isnan(x)
 
@@ -95,8 +95,10 @@ def test_states_are_drawn_from_all_of_them():
         return enumeration.drawn_states(params, enumeration.log_prior(params), *rows)
 
     with double():
-        params = twin.as_params(network)
-        for on, known, mean in zip(np.where(seen, x, 0), seen * 1.0, twin.posterior_means(network, x)[0], strict=True):
+        params = examples.as_params(network)
+        for on, known, mean in zip(
+            np.where(seen, x, 0), seen * 1.0, examples.posterior_means(network, x)[0], strict=True
+        ):
             states, chances = draw(params, np.tile(on, (n, 1)), np.tile(known, (n, 1)), (np.arange(n) + 0.5) / n)
             np.testing.assert_allclose(np.mean(states, 1), mean, atol=8 / n)  # each state is off by less than a draw
             np.testing.assert_allclose(np.mean(chances, 1), mean, atol=16 / n)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 
@@ -11,7 +11,7 @@ from latentbits.models.noisy_or import equations
 
 def units_and_rows(network, n=30, missing=0.0):
     """Each hidden unit, with rows and states drawn from the network."""
-    rows, hidden = twin.draw(network, n, seed=6, missing=missing)
+    rows, hidden = examples.draw(network, n, seed=6, missing=missing)
     for k, x in enumerate(rows):
         states = [s[k] for s in hidden]
         for layer, own in enumerate(states, 1):
@@ -22,14 +22,14 @@ def units_and_rows(network, n=30, missing=0.0):
 
 
 def test_the_joint_probability_adds_up_to_one():
-    network = twin.some_network((3, 2, 2), seed=1)
+    network = examples.some_network((3, 2, 2), seed=1)
     x = equations.all_hidden(equations.Network([np.zeros((3, 1))], []))[0]  # all states of three units
     assert np.exp(equations.log_evidence(network, x)).sum() == pytest.approx(1)
 
 
 def test_a_unit_is_drawn_as_the_joint_probability_has_it():
     """(5) to (7), in all layers, with holes: what changes is the log of (1)."""
-    network = twin.some_network((6, 3, 2), seed=5)
+    network = examples.some_network((6, 3, 2), seed=5)
     for x, states, other, layer, unit in units_and_rows(network, missing=0.2):
         gain = equations.log_joint(network, x, other) - equations.log_joint(network, x, states)
         change, on = 1 / (1 + np.exp(-gain)), states[layer - 1][unit]
@@ -41,7 +41,7 @@ def test_a_unit_is_drawn_as_the_joint_probability_has_it():
 
 def test_the_factor_in_the_printed_7_is_a_misprint():
     """With S_j in delta_ij, what the inputs that are off say is left out: the sum of their weights."""
-    network = twin.some_network((6, 3, 2), seed=5)
+    network = examples.some_network((6, 3, 2), seed=5)
     wrong, missing = [], []
     for x, states, other, layer, unit in units_and_rows(network):
         if layer > 1:
@@ -61,9 +61,9 @@ def test_the_factor_in_the_printed_7_is_a_misprint():
 @pytest.mark.parametrize("alpha", [1.0, 2.0])
 def test_the_garbled_9_is_where_the_gradient_of_8_is_zero(alpha):
     """By sums over all states: the slope of (8) is A / f - N + (alpha - 1) / w - beta, and is zero at (9)."""
-    network, beta = twin.some_network((4, 2, 2), seed=7), 1.5
-    rows, _ = twin.draw(network, 5, seed=8)
-    found = twin.expected_sums(network, rows, np.ones(5))
+    network, beta = examples.some_network((4, 2, 2), seed=7), 1.5
+    rows, _ = examples.draw(network, 5, seed=8)
+    found = examples.expected_sums(network, rows, np.ones(5))
 
     def objective(kind, layer, place, change):
         changed = equations.Network(*([value.copy() for value in values] for values in network))
@@ -86,8 +86,8 @@ def test_the_garbled_9_is_where_the_gradient_of_8_is_zero(alpha):
 
 
 def test_sums_are_those_of_plain_loops():
-    network = twin.some_network((4, 3, 2), seed=1)
-    rows, hidden = twin.draw(network, 6, seed=2, missing=0.3)
+    network = examples.some_network((4, 3, 2), seed=1)
+    rows, hidden = examples.draw(network, 6, seed=2, missing=0.3)
     weight = np.array([1, 2, 0.5, 0, 1, 1])
     found = equations.sums(network, rows, hidden, weight)
     for layer, below in enumerate([rows, *hidden]):

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
@@ -72,7 +72,7 @@ def test_every_unit_is_drawn_from_its_conditional_probability(network):
     hidden = (rng.random((EDGES[-1], n)) < 0.4).astype(float)
     frozen = rng.random(hidden.shape) < 0.3
     keys = jax.random.split(jax.random.key(0), n)
-    given = twin.as_params(network), (x == 1) * 1.0, (x == 0) * 1.0, layers(hidden), keys
+    given = examples.as_params(network), (x == 1) * 1.0, (x == 0) * 1.0, layers(hidden), keys
     for coldness, evidence in ((1.0, 1.0), (0.6, 1.0), (1.0, 0.3), (1.0, 0.0)):
         after, chances, flip = one_sweep(*given, evidence=evidence, coldness=coldness, frozen=layers(frozen))
         after, chances, now = np.concatenate(after), np.concatenate(chances), hidden.copy()
@@ -100,7 +100,9 @@ def test_single_precision_is_good_for_small_biases_and_strong_weights():
     for start, tolerance in ((0.0, 1e-7 / bias), (1.0, 5e-6 / bias)):  # errors of Q, beside 1 - Q
         now = np.full((12, 100), start)
         rows = (a.astype(np.float32) for a in (on, 1 - on))
-        (after,), (chances,), _ = one_sweep(twin.as_params(network, np.float32), *rows, (now.astype(np.float32),), keys)
+        (after,), (chances,), _ = one_sweep(
+            examples.as_params(network, np.float32), *rows, (now.astype(np.float32),), keys
+        )
         for unit, (p, new) in enumerate(zip(chances, after, strict=True)):
             values = []
             for value in (1.0, 0.0):
@@ -133,7 +135,7 @@ def test_chains_have_the_moments_of_the_exact_posterior(network):
     start = np.where(frozen, 1.0, 0.0)
     on, off = ((x == value)[:, row] * 1.0 for value in (1, 0))
     means, last = run_means(
-        *(twin.as_params(network), on, off, layers(start[:, row]), jax.random.split(jax.random.key(5), N), 30, 10),
+        *(examples.as_params(network), on, off, layers(start[:, row]), jax.random.split(jax.random.key(5), N), 30, 10),
         coldness=coldness,
         frozen=layers(frozen[:, row]),
     )
@@ -159,7 +161,7 @@ def test_sampler_and_generator_agree_on_the_joint_distribution(network):
     States and inputs drawn from the top down, against others that were drawn so and then changed in turn: the states
     given the inputs, by a sweep, and the inputs given the states.  Chains are independent, and each counts once.
     """
-    params = twin.as_params(network)
+    params = examples.as_params(network)
     begun, fresh = (draw(params, jax.random.split(jax.random.key(seed), N)) for seed in (1, 2))
     x, *states = (np.asarray(part).T for part in begun)
     free = tuple(np.zeros(s.shape, bool) for s in states)
@@ -183,7 +185,7 @@ def test_rows_rest_after_the_first_sweep_that_hardly_changes_them(monkeypatch):
     stop, most, n = 0.3, 100, 130
     rng = np.random.default_rng(3)
     weights = 4.0 * (rng.random((7, 20)) < 0.3)
-    params = twin.as_params(equations.Network([weights], [np.full(20, 0.01), np.full(7, 0.02)]))
+    params = examples.as_params(equations.Network([weights], [np.full(20, 0.01), np.full(7, 0.02)]))
     keys = jax.random.split(jax.random.key(0), n)
     x = (rng.random((20, n)) < 0.3).astype(float)
     states = np.asarray(jax.jit(engine._uniform, static_argnums=(1, 2))(keys, 7, np.dtype(float)) < 0.5, float)
@@ -217,6 +219,6 @@ def test_float32_keeps_small_biases():
     on = jnp.asarray(np.tile([[1.0], [0.0]], n), "f")
     states = (jnp.asarray(np.ones((2, n)), "f"),)
     keys = jax.random.split(jax.random.key(0), n)
-    (means,), _ = run_means(twin.as_params(network, np.float32), on, 1 - on, states, keys, 20, 200)
-    exact = twin.posterior_means(network, np.array([[1.0, 0.0]]))[0][0]
+    (means,), _ = run_means(examples.as_params(network, np.float32), on, 1 - on, states, keys, 20, 200)
+    exact = examples.posterior_means(network, np.array([[1.0, 0.0]]))[0][0]
     np.testing.assert_allclose(np.asarray(means).mean(1), exact, atol=0.01)

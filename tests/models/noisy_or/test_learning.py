@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 
@@ -50,8 +50,8 @@ def test_weights_stay_in_their_range():
 
 def test_statistics_of_states_are_those_of_plain_loops():
     """Holes, row weights, a row that does not count, layers that are not there yet."""
-    network = twin.some_network(SIZES, seed=1)
-    x, states = twin.draw(network, 7, seed=2, missing=0.3)
+    network = examples.some_network(SIZES, seed=1)
+    x, states = examples.draw(network, 7, seed=2, missing=0.3)
     weight = np.array([1, 1, 0.5, 1, 0, 1, 1])
     pivots = [np.array([4, 0, 2]), np.array([1, 2])]
     chances = [np.random.default_rng(layer).uniform(0.1, 0.9, s.T.shape) for layer, s in enumerate(states)]
@@ -64,7 +64,7 @@ def test_statistics_of_states_are_those_of_plain_loops():
             [jnp.asarray(p, jnp.int32) for p in pivots],
         )
         level = [jnp.asarray(0.0)] * 2
-        params = twin.as_params(network)
+        params = examples.as_params(network)
         whole = statistics(params, on, observed, hidden, *rest, jnp.asarray(2), level)
         lowest = [hidden[0], jnp.asarray(0 * states[1].T)]
         half = statistics(params, on, observed, lowest, *rest, jnp.asarray(1), level)
@@ -125,14 +125,14 @@ def test_statistics_of_states_are_those_of_plain_loops():
 
 def test_gain_of_a_unit_is_what_rows_gain_by_it():
     """log p(x, rest) with the unit summed out, less that of the network without it; the chance as Gibbs has it."""
-    network = twin.some_network((4, 2), seed=5)
+    network = examples.some_network((4, 2), seed=5)
     row, rest = np.array([1.0, 1.0, 0.0, 1.0]), 1.0
     on, off = (equations.log_joint(network, row, [np.array([s, rest])]) for s in (1.0, 0.0))
     without = off + network.biases[1][0]  # its factor P(off) taken away
     chance = 1 / (1 + np.exp(off - on))
     with double():
         stats = statistics(
-            *(twin.as_params(network), jnp.asarray(row[:, None]), None),
+            *(examples.as_params(network), jnp.asarray(row[:, None]), None),
             [jnp.asarray([[0.0], [rest]])],
             [jnp.asarray([[chance], [0.5]])],
             jnp.asarray(np.ones(1)),
@@ -154,13 +154,13 @@ def test_chains_start_where_float32_has_an_exponential():
 
 def test_the_most_probable_states_are_found():
     """Against all states, in a network with feedback and holes.  A row may miss it by chance; its probability tells."""
-    network = twin.some_network(SIZES, seed=7, scale=2.0)
-    x, _ = twin.draw(network, 24, seed=8, missing=0.1)
+    network = examples.some_network(SIZES, seed=7, scale=2.0)
+    x, _ = examples.draw(network, 24, seed=8, missing=0.1)
     hidden = equations.all_hidden(network)
     with double():
         on, off, _ = rows_last(x)
         states, value = jax.jit(map_states.probable_states)(
-            twin.as_params(network), on, off, jax.random.split(jax.random.key(0), 24)
+            examples.as_params(network), on, off, jax.random.split(jax.random.key(0), 24)
         )
     for row, found, log_p in zip(x, np.asarray(states), value, strict=True):
         np.testing.assert_allclose(log_p, equations.log_joint(network, row, hidden).max(), rtol=1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import noisy_or_twin as twin
+import noisy_or_examples as examples
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -44,12 +44,12 @@ def test_all_layers_are_sampled_while_the_lowest_is_learned(network):
     """A row many times over: means, of numbers between 0 and 1, against sums over all states."""
     n, row, model = 4000, np.array([[1.0, 1.0, 0.0, 1.0]]), networks.model(SIZES[1:], learner="paper", bias=False)
     with double():
-        params = twin.as_params(network)
+        params = examples.as_params(network)
         numbers = jnp.asarray(np.arange(n), "uint32")
         rows = Batch(jnp.asarray(np.tile(row, (n, 1))), None, jnp.asarray(np.ones(n)), numbers, jax.random.key(0))
         shared = model.prepare(params, model.stages[0].start(params), None)
         stats, _ = jax.jit(model.e_step)(params, shared, rows, None)
-    exact = twin.expected_sums(network, row, np.ones(1))
+    exact = examples.expected_sums(network, row, np.ones(1))
     credit, bias_credit = credits_of(network, exact)
     found, true = [*stats.seen, *stats.credit, *stats.bias_credit], [*exact.counts, *credit, *bias_credit]
     limit = norm.isf(FALSE_ALARM / (2 * sum(map(np.size, true)))) * 0.5 / np.sqrt(n)
@@ -62,11 +62,11 @@ def test_all_layers_are_sampled_while_the_lowest_is_learned(network):
 def test_layers_above_wait_for_their_turn(network, layer, bias):
     """A stage has the weights to its children by (9), with biases those of the children; the last, the top's too."""
     model, below = networks.model(SIZES[1:], learner="paper", bias=bias), layer - 1
-    rows, _ = twin.draw(network, 30, seed=1)
-    sums = twin.expected_sums(network, rows, np.ones(30))
+    rows, _ = examples.draw(network, 30, seed=1)
+    sums = examples.expected_sums(network, rows, np.ones(30))
     credit, bias_credit = credits_of(network, sums)
     with double():
-        params = twin.as_params(network)
+        params = examples.as_params(network)
         state = model.stages[below].start(params)
         assert model.prepare(params, state, None).depth == 2  # layers that are sampled
         average = [tuple(map(jnp.asarray, one)) for one in (sums.counts, credit, sums.bias_counts, bias_credit)]
@@ -89,7 +89,7 @@ def test_all_weights_begin_at_random_and_layers_that_were_learned_are_kept(netwo
         half, none = jnp.asarray(np.full(4, 0.5)), jnp.asarray(np.zeros((1, 4)))
         summary = Summary(jnp.asarray(np.float64(10)), half, half, half, none, jnp.asarray(np.zeros((1, 4), np.uint8)))
         begun = model.init(jax.random.key(0), summary)
-        lowest = twin.as_params(equations.Network(network.weights[:1], network.biases[:2]))
+        lowest = examples.as_params(equations.Network(network.weights[:1], network.biases[:2]))
         kept = networks.keeping_layers(model.init, lowest)(jax.random.key(0), summary)
     for w in begun.weights:
         assert (tuning.START_WEIGHTS[0] <= np.asarray(w)).all()

@@ -115,7 +115,7 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
     signs, weight = signs_of(batch), batch.weight
     n, q = len(signs), shared.weights.shape[1]
     rule = rule_for(way, q, signs.shape[1], batch.observed is None)
-    at = ep.approximate(shared, signs, PLACING_SDS).posterior
+    at = ep.posterior(shared, signs, PLACING_SDS)
     if q > nodes.MOST_GRID:
         at = nodes.for_net(at, batch.rows)
     # the bits at the nodes of each row, and the weights of these

@@ -25,7 +25,7 @@ from latentbits.core.packed_symmetric import pairs, products
 from latentbits.core.special import half_line
 from latentbits.models.clipped_gaussian.tuning import EP_STEP_SHARE, SOFTENING_SWEEPS
 
-__all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density", "mode", "predict"]
+__all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density", "mode", "posterior", "predict"]
 
 
 class Factors(eqx.Module):
@@ -111,12 +111,29 @@ def _tilt(factors: Factors, signs: Array, at: Gaussian, tau: Array, nu: Array, s
     return _Tilted(share, rest_mean, rest_variance, seen * cut.log_mass, new_tau, new_nu)
 
 
-def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance: float = 1e-4) -> Approximation:
+def posterior(factors: Factors, signs: Float[Array, "rows columns"], tolerance: float = 1e-4) -> Gaussian:
     """Approximate the posterior of each row; `signs` are +1, -1, and 0 for a missing bit.
 
-    Rows go on together until a sweep moves the mean of each by less than `tolerance` of its standard deviation.  A row
-    whose sweeps begin to swing goes on in shorter steps.
+    Rows go on together until a sweep moves the mean of each by less than `tolerance` of its standard deviation.
     """
+    return _improved(factors, signs, tolerance)[1]
+
+
+def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance: float = 1e-4) -> Approximation:
+    """Approximate the posterior of each row as `posterior` does, and its log-likelihood, which takes a sweep more."""
+    sites, at = _improved(factors, signs, tolerance)
+    tilted = _tilt(factors, signs, at, sites.tau, sites.nu)
+    mean, _ = _marginals(factors, at)
+    # log of the product of prior and factors at the posterior mean, less that of the normalised posterior there: terms
+    # that do not cancel.  It is exact for these tau and nu, and stationary in them where EP has converged.
+    shift = sites.nu - sites.tau * mean
+    each = tilted.log_mass - 0.5 * jnp.log(tilted.share) + 0.5 * tilted.variance * shift**2
+    log_likelihood = jnp.sum(each, 1) + log_det(at.scale) - 0.5 * jnp.sum(at.mean**2, 1)
+    return Approximation(at, log_likelihood, sites.change <= tolerance * sites.step)
+
+
+def _improved(factors: Factors, signs: Float[Array, "rows columns"], tolerance: float) -> tuple[_Sites, Gaussian]:
+    """Make sweeps until all rows have settled; a row whose sweeps begin to swing goes on in shorter steps."""
     softening = jnp.where(jnp.min(factors.psi) < 0.05, SOFTENING_SWEEPS, 0)  # below, a bit is nearly a half-space
 
     def body(carry: tuple[Array, _Sites, Gaussian]) -> tuple[Array, _Sites, Gaussian]:
@@ -142,15 +159,7 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
     q = factors.weights.shape[1]
     eye = jnp.broadcast_to(jnp.eye(q, dtype=signs.dtype), (len(signs), q, q))
     prior = Gaussian(jnp.zeros_like(eye[:, 0]), eye)
-    _, sites, at = jax.lax.while_loop(going, body, (jnp.zeros((), jnp.int32), start, prior))
-    tilted = _tilt(factors, signs, at, sites.tau, sites.nu)
-    mean, _ = _marginals(factors, at)
-    # log of the product of prior and factors at the posterior mean, less that of the normalised posterior there: terms
-    # that do not cancel.  It is exact for these tau and nu, and stationary in them where EP has converged.
-    shift = sites.nu - sites.tau * mean
-    each = tilted.log_mass - 0.5 * jnp.log(tilted.share) + 0.5 * tilted.variance * shift**2
-    log_likelihood = jnp.sum(each, 1) + log_det(at.scale) - 0.5 * jnp.sum(at.mean**2, 1)
-    return Approximation(at, log_likelihood, sites.change <= tolerance * sites.step)
+    return jax.lax.while_loop(going, body, (jnp.zeros((), jnp.int32), start, prior))[1:]
 
 
 def _distance(a: Gaussian, b: Gaussian) -> Float[Array, " rows"]:

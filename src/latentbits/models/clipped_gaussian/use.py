@@ -100,7 +100,7 @@ def _log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelih
         return found.log_probability, found.error
 
     def by_points() -> tuple[Array, Array]:
-        at = ep.approximate(shared, signs, PLACING_SDS).posterior
+        at = ep.posterior(shared, signs, PLACING_SDS)
         return likelihood.log_evidence(shared, signs, at, batch.keys)
 
     value, error = _chosen(shared, signs.shape[1], by_lattice, by_points)
@@ -117,7 +117,7 @@ def _moments(shared: Factors, signs: Float[Array, "rows columns"]) -> tuple[Arra
         return mean, unpack(means[:, q:] - products(mean), q)
 
     def by_ep() -> tuple[Array, Array]:
-        at = ep.approximate(shared, signs).posterior
+        at = ep.posterior(shared, signs)
         return at.mean, at.covariance
 
     return _chosen(shared, signs.shape[1], by_lattice, by_ep)
@@ -141,10 +141,10 @@ def _complete(params: Params, shared: Factors, batch: Batch) -> Float[Array, "ro
 
     def by_points() -> Array:
         if signs.shape[1] < MANY_COLUMNS:
-            at = ep.approximate(shared, signs, PLACING_SDS).posterior
+            at = ep.posterior(shared, signs, PLACING_SDS)
             return likelihood.predict(shared, signs, at, batch.keys)
         # posteriors of rows with many observed are so close to Gaussian that few points would only add noise
-        at, few = ep.approximate(shared, signs).posterior, jnp.sum(jnp.abs(signs), 1) < MANY_COLUMNS
+        at, few = ep.posterior(shared, signs), jnp.sum(jnp.abs(signs), 1) < MANY_COLUMNS
         by_points = likelihood.predict(shared, signs, at, batch.keys, few)
         return jnp.where(few[:, None], by_points, ep.predict(shared, at))
 
@@ -158,16 +158,16 @@ def _log_likelihood_by_ep(params: Params, shared: Factors, batch: Batch) -> LogL
 
 def _infer_by_ep(params: Params, shared: Factors, batch: Batch) -> Posterior:
     signs = signs_of(batch)
-    at = ep.approximate(shared, signs).posterior
+    at = ep.posterior(shared, signs)
     return Posterior(at.mean, at.covariance, ep.mode(shared, signs, at.mean), jnp.zeros(len(signs), jnp.int32))
 
 
 def _mean_by_ep(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows latents"]:
-    return ep.approximate(shared, signs_of(batch)).posterior.mean
+    return ep.posterior(shared, signs_of(batch)).mean
 
 
 def _complete_by_ep(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
-    return ep.predict(shared, ep.approximate(shared, signs_of(batch)).posterior)
+    return ep.predict(shared, ep.posterior(shared, signs_of(batch)))
 
 
 def _ones(of: Params | Factors, y: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
@@ -203,7 +203,7 @@ def _within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tup
     """Compute the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
     signs = signs_of(batch)
     y, violated = hyperplane_cells.find(params.weights, params.phi, signs, batch.key, n_slides)
-    at = ep.approximate(shared, _after(y, signs)).posterior
+    at = ep.posterior(shared, _after(y, signs))
     found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
     # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points,
     # where these are off by more than 0.1 nats
@@ -259,7 +259,7 @@ def draws_of(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
     def rows_of(params: Any, shared: Any, batch: Any) -> jax.Array:
         signs = signs_of(batch)
         if noise == "unique":
-            start = ep.approximate(shared, signs).posterior.mean
+            start = ep.posterior(shared, signs).mean
             return gibbs(shared, signs, start, batch.keys, n_samples, n_between, n_forget)
         y, violated = hyperplane_cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
         model, keys = (params.weights, params.phi, signs), batch.keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -105,9 +105,10 @@ def _factor(system: Float[Array, "n n"]) -> Float[Array, "n n"]:
         factor = jnp.linalg.cholesky(small, symmetrize_input=False)
         again = partial(jnp.linalg.cholesky, large, symmetrize_input=False)
         return jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, again)
+    host: Any = np
     for ridged in (small, large):
         try:
-            return np.linalg.cholesky(ridged)
+            return host.linalg.cholesky(ridged)
         except np.linalg.LinAlgError:
             continue
-    return np.full_like(system, np.nan)
+    return host.full_like(system, np.nan)

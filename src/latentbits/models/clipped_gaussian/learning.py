@@ -88,7 +88,8 @@ def from_correlations(
     weights, phi, psi = _model_of(weights, found.means, constant, recipe, least_mean, least)
     pairs = found.binary, correlation, found.error, found.undetermined, found.corrected
     values = whole.values, np.linalg.eigvalsh(found.binary)[::-1], negative_share(plain.values)
-    return Params(*map(np.asarray, (weights, phi, psi, found.means, *pairs, *values)))
+    arrays: Any = map(np.asarray, (weights, phi, psi, found.means, *pairs, *values))
+    return Params(*arrays)
 
 
 def _model_of(
@@ -284,7 +285,8 @@ def wide_stages(
         weights, phi, psi = _model_of(weights, found.means, constant, recipe, half_a_row, least)
         no_pairs = (*np.zeros((3, 0, 0)), *np.zeros((2, 0, 0), bool))
         values = latent.values, binary.values, np.nan
-        return Params(*map(np.asarray, (weights, phi, psi, found.means, *no_pairs, *values)))
+        arrays: Any = map(np.asarray, (weights, phi, psi, found.means, *no_pairs, *values))
+        return Params(*arrays)
 
     return (Transform("counting and inverting pairs", learn, timed=True),)
 

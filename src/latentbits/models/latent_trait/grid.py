@@ -144,8 +144,9 @@ def _joint(block: _Nodes, w: Array, b: Array, values: Array, seen: Array) -> tup
     """Compute log weight of each node plus log P(t | x) there, terms of one sign; and the log-odds of the columns."""
     points, log_weights, _ = block
     a = _product(points, w.T) + b
-    ones = _product(values * seen, jax.nn.log_sigmoid(a).T)
-    zeros = _product((1 - values) * seen, jax.nn.log_sigmoid(-a).T)
+    lost = jnp.log1p(jnp.exp(-jnp.abs(a)))
+    ones = _product(values * seen, (jnp.minimum(a, 0) - lost).T)
+    zeros = _product((1 - values) * seen, (jnp.minimum(-a, 0) - lost).T)
     return ones + zeros + log_weights, a
 
 

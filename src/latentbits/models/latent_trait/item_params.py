@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -76,7 +76,8 @@ def free_of(params: Params) -> Float[Array, " free"]:
 
 
 def _summed_at(places: Int[Array, " values"], values: Float[Array, " values"], n: int) -> Float[Array, " places"]:
-    return jnp.zeros(n).at[places].add(values) if on_device(places, values) else np.bincount(places, values, n)
+    counted: Any = np.bincount
+    return jnp.zeros(n).at[places].add(values) if on_device(places, values) else counted(places, values, n)
 
 
 def with_free(params: Params, free: Float[Array, " free"]) -> Params:

@@ -132,14 +132,18 @@ def without_times(printed):
 
 
 @pytest.mark.slow("a process that imports everything")
-def test_the_library_leaves_jax_alone():
-    changed = run_python(
-        "import jax; before = dict(jax.config.values)\n"
+def test_the_library_leaves_jax_alone_and_imports_what_it_uses():
+    """Readers, pages, bars, kernels and scikit-learn's estimators take longer to import than all of this package."""
+    changed, heavy = run_python(
+        "import sys, jax, sklearn.base; before, there = dict(jax.config.values), set(sys.modules)\n"
         "import latentbits, latentbits.cli.main\n"
-        "from latentbits import BernoulliMixture, compare, load\n"
-        "print({k: v for k, v in jax.config.values.items() if before.get(k) != v})"
-    )
-    assert changed.strip() == "{}"
+        "[getattr(latentbits, name) for name in latentbits.__all__ if name != 'plot']\n"
+        "print({k: v for k, v in jax.config.values.items() if before.get(k) != v})\n"
+        "heavy = 'equinox jinja2 rich pooch pandas polars pyarrow zarr dask matplotlib statsmodels "
+        "jax.experimental.pallas sklearn.metrics sklearn.model_selection sklearn.neighbors sklearn.linear_model'\n"
+        "print([m for m in heavy.split() if m in set(sys.modules) - there])"
+    ).splitlines()
+    assert (changed, heavy) == ("{}", "[]")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import warnings
 
-import equinox as eqx
 import numpy as np
 import pytest
 from made import made, set_to
@@ -38,7 +37,7 @@ def _sharper(p, times):
 def _trees(params, times):
     transition = np.asarray(params.transition) ** min(times, 20.0) + SURE
     transition = transition / transition.sum(-1, keepdims=True)
-    return eqx.tree_at(lambda p: (p.transition, p.emission), params, (transition, _sharper(params.emission, times)))
+    return params.replace(transition=transition, emission=_sharper(params.emission, times))
 
 
 def _machine(params, times):
@@ -48,8 +47,7 @@ def _machine(params, times):
     states = (np.arange(2 ** len(hidden))[:, None] >> np.arange(len(hidden))) & 1
     field = inputs + states @ w
     log_z = np.logaddexp.reduce(states @ hidden + np.logaddexp(field, -field).sum(1))
-    where = lambda p: (p.weights, p.hidden_bias, p.input_bias, p.log_partition)  # noqa: E731
-    return eqx.tree_at(where, params, (w, hidden, inputs, np.asarray(log_z)))
+    return params.replace(weights=w, hidden_bias=hidden, input_bias=inputs, log_partition=np.asarray(log_z))
 
 
 def _clipped(params, share):
@@ -57,23 +55,22 @@ def _clipped(params, share):
     w, phi, psi = (np.asarray(x) for x in (params.weights, params.phi, params.psi))
     size = np.sum(w**2, 1)
     by = np.sqrt(share / np.maximum(size, 1e-3))
-    new = by[:, None] * w, phi / np.sqrt(size + psi), 1 - by**2 * size
-    return eqx.tree_at(lambda p: (p.weights, p.phi, p.psi), params, new)
+    return params.replace(weights=by[:, None] * w, phi=phi / np.sqrt(size + psi), psi=1 - by**2 * size)
 
 
 def _steeper(name, params, times, share):
     if name in ("product", "mixture"):
-        return eqx.tree_at(lambda p: p.means, params, _sharper(params.means, times))
+        return params.replace(means=_sharper(params.means, times))
     if name in ("latent-tree", "chow-liu-tree"):
         return _trees(params, times)
     if name == "latent-trait":
-        return eqx.tree_at(lambda p: (p.weights, p.bias), params, (times * params.weights, times * params.bias))
+        return params.replace(weights=times * params.weights, bias=times * params.bias)
     if name == "clipped-gaussian":
         return _clipped(params, share)
     if name == "combination-machine":
         return _machine(params, times)
     assert name == "noisy-or", f"say here what steep means for the family {name!r}"
-    return eqx.tree_at(lambda p: p.weights, params, tuple(times * w for w in params.weights))
+    return params.replace(weights=tuple(times * w for w in params.weights))
 
 
 def _a_map(q):

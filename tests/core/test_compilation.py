@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, update_wrapper, wraps
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,11 +19,12 @@ from jax.tree_util import Partial
 
 from latentbits.core import compilation, keys, program_cache
 from latentbits.core.compilation import Program
+from latentbits.core.module import Module, static
 
 
-class Scale(eqx.Module):
+class Scale(Module):
     by: float
-    power: int = eqx.field(static=True)
+    power: int = static()
 
 
 def scaled(scale, x):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from copy import copy, deepcopy
 
-import equinox as eqx
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,8 +132,7 @@ def test_standard_errors_in_two_dimensions_are_those_of_the_curvature(plane):
 
 def _moved(m, step):
     other = copy(m)
-    moved = (m.params_.weights + step[:, :-1], m.params_.bias + step[:, -1])
-    other.params_ = eqx.tree_at(lambda p: (p.weights, p.bias), m.params_, moved)
+    other.params_ = m.params_.replace(weights=m.params_.weights + step[:, :-1], bias=m.params_.bias + step[:, -1])
     return other
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,12 +16,13 @@ import optax
 from jaxtyping import Array, Float
 
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Schedule
+from latentbits.core.module import Module
 from latentbits.core.special import log1mexp, log_cosh
 from latentbits.core.states import all_states
 from latentbits.core.tree import sum_rows
 
 
-class Point(eqx.Module):
+class Point(Module):
     mean: Float[Array, "rows latents"]
     mode: Float[Array, "rows latents"]
 
@@ -35,13 +35,13 @@ def _log_sum(x):
 # A Gibbs chain per row, kept from pass to pass or begun again; `age` tells the E-step how much burn-in is due.
 
 
-class NoisyOrParams(eqx.Module):
+class NoisyOrParams(Module):
     prior: Float[Array, " causes"]
     W: Float[Array, "causes columns"]
     bias: Float[Array, " columns"]
 
 
-class NoisyOrStats(eqx.Module):
+class NoisyOrStats(Module):
     n_rows: Float[Array, ""]
     log_joint: Float[Array, "2"]
     s: Float[Array, " causes"]
@@ -139,12 +139,12 @@ def noisy_or(n_causes=3, sweeps=3, burn_in=8):
 # when the next pass shows that it went too far, goes back to where it was and tries a shorter one.
 
 
-class RBMParams(eqx.Module):
+class RBMParams(Module):
     W: Float[Array, "hidden columns"]
     theta: Float[Array, " hidden"]
 
 
-class RBMStats(eqx.Module):
+class RBMStats(Module):
     n_rows: Float[Array, ""]
     score: Float[Array, "2"]
     gradient: RBMParams
@@ -249,12 +249,12 @@ def rbm(n_hidden=2, learner="backtracking"):
 # cold start takes many), and the update is a Newton step on each column.
 
 
-class TraitParams(eqx.Module):
+class TraitParams(Module):
     w: Float[Array, " columns"]
     b: Float[Array, " columns"]
 
 
-class TraitStats(eqx.Module):
+class TraitStats(Module):
     n_rows: Float[Array, ""]
     log_likelihood: Float[Array, "2"]
     gradient: Float[Array, "columns 2"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 from jaxtyping import Float, Int, PyTree
 
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Progress
+from latentbits.core.module import Module
 
 __all__ = ["Adam", "Number", "direction", "falling"]
 
@@ -20,7 +20,7 @@ LEAST_DIVISOR = 1e-8  # of a step, as in the paper
 Number = float | Float[Array, ""]  # a setting, which a program is given as an argument
 
 
-class Adam(eqx.Module):
+class Adam(Module):
     """Running means of the gradient and of its squares, and the number of updates."""
 
     count: Int[Array, ""]

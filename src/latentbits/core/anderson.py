@@ -10,10 +10,10 @@ step may miss a slow direction, so several in a row must promise little (`promis
 
 from __future__ import annotations
 
-import equinox as eqx
 from jaxtyping import Bool, Float, Int
 
 from latentbits.core.arrays import Array, namespace, pick
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import pairs, solve
 
 __all__ = ["ROUNDING", "Anderson", "advance", "left", "promise", "start"]
@@ -26,7 +26,7 @@ MOST_REFUSALS = 3  # steps taken back in a row: a bold one, a cautious one, and 
 PROMISED_POINTS = 3
 
 
-class Anderson(eqx.Module):
+class Anderson(Module):
     """State between two steps.
 
     Attributes
@@ -77,7 +77,7 @@ def promise(state: Anderson, nats: Float[Array, ""]) -> Anderson:
     """
     xp = namespace(state)
     promised = xp.append(state.promised[1:], nats)
-    return eqx.tree_at(lambda s: s.promised, state, xp.where(state.refused > 0, state.promised, promised))
+    return state.replace(promised=xp.where(state.refused > 0, state.promised, promised))
 
 
 def left(state: Anderson) -> Float[Array, ""]:

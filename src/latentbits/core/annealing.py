@@ -12,18 +12,18 @@ Without `ALIKE_SHARE` the last is 1.0 to 5.  An explanation that no chain has fo
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 
 __all__ = ["Annealed", "log_mean_weight"]
 
 ALIKE_SHARE = 0.1  # chains whose weights differ from the heaviest by less, relatively, went the same way
 
 
-class Annealed(eqx.Module):
+class Annealed(Module):
     """An estimate on the log scale.
 
     Attributes

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +19,7 @@ from jaxtyping import Float, Int32, Key, Num, UInt8, UInt32
 
 from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.deterministic_sums import over_rows
+from latentbits.core.module import Module, static
 
 __all__ = ["MISSING", "Batch", "Packed", "SparseBatch", "SparseRows", "make_batch", "row_keys"]
 
@@ -29,7 +29,7 @@ MISSING = 255  # the mark of a hole among uint8 bits
 BEYOND = 0x9E3779B9
 
 
-class Packed(eqx.Module):
+class Packed(Module):
     """Complete bits, eight to a byte, as `numpy.packbits` of rows along their columns gives them.
 
     Attributes
@@ -41,7 +41,7 @@ class Packed(eqx.Module):
     """
 
     values: Any  # of NumPy, of JAX, or a shape alone
-    n_columns: int = eqx.field(static=True)
+    n_columns: int = static()
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -53,7 +53,7 @@ class Packed(eqx.Module):
         return bits.reshape(len(self), -1)[:, : self.n_columns]
 
 
-class Batch(eqx.Module):
+class Batch(Module):
     """Rows of one chunk.
 
     Attributes
@@ -99,7 +99,7 @@ class Batch(eqx.Module):
         return over_rows(left, self.values)
 
 
-class SparseRows(eqx.Module):
+class SparseRows(Module):
     """Raw rows as lists of their ones, in the order of the rows; padding is in a column that does not exist.
 
     Attributes
@@ -112,14 +112,14 @@ class SparseRows(eqx.Module):
 
     columns: Int32[Array, " ones"] | Int32[np.ndarray, " ones"]
     rows: Int32[Array, " ones"] | Int32[np.ndarray, " ones"]
-    n_rows: int = eqx.field(static=True)
-    n_columns: int = eqx.field(static=True)
+    n_rows: int = static()
+    n_columns: int = static()
 
     def __len__(self) -> int:
         return self.n_rows
 
 
-class SparseBatch(eqx.Module):
+class SparseBatch(Module):
     """Rows of complete bits of one chunk, as lists of their ones; weight and rows are those of `Batch`.
 
     Nothing here has the size of the rows written out: a model has what it asks of them from the two products.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import inverse_factor, pairs, products
 
 __all__ = ["Gaussian", "from_precision", "moments"]
 
 
-class Gaussian(eqx.Module):
+class Gaussian(Module):
     """A Gaussian in latent space for each row: covariance = scale scale'."""
 
     mean: Float[Array, "rows latents"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import equinox as eqx
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, each, namespace, pick, solve_triangular
+from latentbits.core.module import Module
 
 __all__ = ["LBFGS", "advance", "penalised", "start"]
 
@@ -22,7 +22,7 @@ ARMIJO_SHARE = (
 )
 
 
-class LBFGS(eqx.Module):
+class LBFGS(Module):
     """State between two passes.
 
     Attributes
@@ -77,7 +77,7 @@ def advance(
     shorter = state.step * xp.clip(xp.where(xp.isfinite(top), top, 0.1), 0.1, 0.5)
 
     accepted = LBFGS(value, x, gradient, direction, xp.ones_like(state.step), points, falls)
-    refused = eqx.tree_at(lambda s: s.step, state, shorter)
+    refused = state.replace(step=shorter)
     state = pick(good, accepted, refused)
     return state, state.point + state.step * state.direction
 
@@ -86,9 +86,7 @@ def penalised(state: LBFGS, more: Float[Array, ""], slope: Callable[[Array], Arr
     """Change the state to what it would be with a larger quadratic penalty."""
     value = state.value - 0.5 * more * state.point @ slope(state.point)
     falls = state.falls + more * each(slope, state.points)
-    return eqx.tree_at(
-        lambda s: (s.value, s.gradient, s.falls), state, (value, state.gradient - more * slope(state.point), falls)
-    )
+    return state.replace(value=value, gradient=state.gradient - more * slope(state.point), falls=falls)
 
 
 def _direction(

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-import equinox as eqx
 from jaxtyping import Float, Int, Key, UInt8, UInt32
 
 from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 
 __all__ = [
     "Evaluate",
@@ -43,7 +43,7 @@ State = Any
 RowState = Any
 
 
-class Progress(eqx.Module):
+class Progress(Module):
     """State of learning; schedules (annealing, cuts, step sizes) are functions of it.
 
     Attributes
@@ -74,7 +74,7 @@ class Progress(eqx.Module):
         return xp.where(self.max_iter > 0, self.iteration / xp.maximum(self.max_iter, 1), 1.0)
 
 
-class Summary(eqx.Module):
+class Summary(Module):
     """Summary of the data for an initialisation, from one pass, the same on every engine.
 
     Attributes
@@ -98,7 +98,7 @@ class Summary(eqx.Module):
     sample_observed: UInt8[Array, "sampled columns"]
 
 
-class LogLikelihood(eqx.Module):
+class LogLikelihood(Module):
     """log p(x) of each row, with what is known of its error.
 
     Attributes

@@ -8,10 +8,10 @@ taken back.  The same quadratic model tells what is left to gain.
 
 from __future__ import annotations
 
-import equinox as eqx
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, namespace, pick, solve_triangular
+from latentbits.core.module import Module
 
 __all__ = ["Newton", "advance", "start"]
 
@@ -23,7 +23,7 @@ LEAST_EIGENVALUE = 1e-9  # a gradient is divided by no less, along directions th
 RELATIVE_ROUNDING = 1e-13  # to which an objective is known
 
 
-class Newton(eqx.Module):
+class Newton(Module):
     """The best point, the step from it along axes of the information, and the damping; `left` is left to gain."""
 
     value: Float[Array, ""]
@@ -65,7 +65,7 @@ def advance(
     left = xp.sum(xp.where(bends < UPWARD_EIGENVALUE, upward, 0.5 * slope**2 / xp.maximum(bends, LEAST_EIGENVALUE)))
     damping = xp.maximum(state.damping / 8, LEAST_DAMPING)
     here = Newton(value, x, bends, axes, slope, damping, left)
-    back = eqx.tree_at(lambda s: s.damping, state, xp.maximum(16 * state.damping, 1e-4))
+    back = state.replace(damping=xp.maximum(16 * state.damping, 1e-4))
     state = pick(good, here, back)
     step = state.axes @ (state.slope / xp.maximum(xp.abs(state.bends), state.damping))
     step = xp.where(xp.isfinite(step).all(), step, 0.0)  # where a value has run so far that nothing bends any more

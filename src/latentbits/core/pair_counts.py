@@ -11,7 +11,6 @@ numbers it is exact too, up to 2^24 in float32.
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 
 from latentbits.core.arrays import Array, namespace, on_device
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 
 __all__ = ["Stats", "count"]
 
@@ -26,7 +26,7 @@ WORD_BITS = 32
 BLOCK_COLUMNS = 50  # their counts against all others should stay in the cache
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Weighted counts of rows; those of pairs are over rows in which both entries were seen.
 
     Attributes

@@ -10,10 +10,10 @@ has many.)  The quadratic model also tells what is left to gain, ``g.step / 2``,
 
 from __future__ import annotations
 
-import equinox as eqx
 from jaxtyping import Bool, Float, Int
 
 from latentbits.core.arrays import Array, namespace, pick
+from latentbits.core.module import Module
 
 __all__ = ["Secants", "advance", "left", "start"]
 
@@ -27,7 +27,7 @@ PROMISED_POINTS = 3
 CAUTION_FACTOR = 3.0  # the axes of so few differences are not those of the objective
 
 
-class Secants(eqx.Module):
+class Secants(Module):
     """State between two steps.
 
     Attributes

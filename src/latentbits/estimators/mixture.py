@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -226,10 +225,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     def _adopt(self, result: FitResult) -> None:
         params, own = result.params, ["weights", "means", *(["slopes"] if self._n_covariates else [])]
         order = np.argsort(-params.weights, kind="stable")
-        ordered = [getattr(params, name)[order] for name in own]
-        super()._adopt(
-            result._replace(params=eqx.tree_at(lambda p: [getattr(p, name) for name in own], params, ordered))
-        )
+        ordered = params.replace(**{name: getattr(params, name)[order] for name in own})
+        super()._adopt(result._replace(params=ordered))
 
     def _params_type(self) -> type:
         return Smoothed if self.smoothing == "auto" else super()._params_type()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from latentbits.core.model import LogLikelihood
@@ -46,7 +45,7 @@ def with_rounding(rows: LogLikelihood, lost: np.ndarray) -> LogLikelihood:
     """Add to the errors of log-likelihoods what rounding has cost each, in nats."""
     large = np.where(np.isfinite(lost) & (lost > NEGLIGIBLE_NATS_PER_ROW), lost, 0).astype(np.float64)
     error = np.hypot(rows.error, large) if large.any() else rows.error
-    return eqx.tree_at(lambda r: (r.error, r.rounding), rows, (error, large), is_leaf=lambda leaf: leaf is None)
+    return rows.replace(error=error, rounding=large)
 
 
 def sum_of(rows: LogLikelihood, weights: np.ndarray | None = None) -> float:

@@ -11,16 +11,16 @@ import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import jinja2
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Any
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.version import __version__
 from latentbits.explorer.content import Content
 from latentbits.explorer.payload import payload_of
 from latentbits.reports.render import shown_under_titles, to_html
+
+if TYPE_CHECKING:
+    import jinja2
 
 __all__ = ["render_page", "write_page"]
 
@@ -96,6 +96,9 @@ def _inert(value: Any) -> str:
 
 @cache
 def _template() -> jinja2.Template:
+    import jinja2
+    from markupsafe import Markup
+
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import equinox as eqx
 import jax
 from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
@@ -17,18 +16,19 @@ from jaxtyping import Float, Key, ScalarLike
 from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import LogLikelihood, Model, OnePass, Progress, Summary
+from latentbits.core.module import Module
 from latentbits.core.special import log_probabilities
 
 __all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """P(bit = 1) of each column."""
 
     means: Float[Array, " columns"]
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """log P(bit = 1) and log P(bit = 0) of each column; and of a row without ones."""
 
     log_one: Float[Array, " columns"]
@@ -36,7 +36,7 @@ class Shared(eqx.Module):
     log_none: Float[Array, ""]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Counts; they are sufficient, so the objective needs no part from the rows."""
 
     n_rows: Float[Array, ""]
@@ -44,7 +44,7 @@ class Stats(eqx.Module):
     observed: Float[Array, " columns"]
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """Empty posterior: nothing is hidden, so both have no columns."""
 
     mean: Float[Array, "rows 0"]

@@ -8,7 +8,6 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -331,7 +330,7 @@ class ClippedGaussian(Answers):
 
     def _count_in(self, unit: float) -> None:
         super()._count_in(unit)
-        self.params_ = eqx.tree_at(lambda p: p.error, self.params_, self.params_.error / np.sqrt(unit))
+        self.params_ = self.params_.replace(error=self.params_.error / np.sqrt(unit))
         self._expose()
 
     def _keeps(self, n_columns: int) -> bool:
@@ -362,7 +361,7 @@ class ClippedGaussian(Answers):
         if self._climbs:
             turned = p.weights @ psychometrics.canonical_axes(p.weights)
             reason = result.reason if self.max_iter > 0 else Stop.MAX_ITER  # counting pairs has converged, but not this
-            params = eqx.tree_at(lambda p: p.weights, p, turned)
+            params = p.replace(weights=turned)
             return super()._adopt(result._replace(params=params, reason=reason))
         if len(p.correlation):
             left = p.correlation - p.weights @ p.weights.T

@@ -14,7 +14,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from latentbits.core.errors import PrecisionWarning
@@ -305,7 +304,7 @@ class LinearTrait(WithCriteria):
 
 def in_canonical_axes(params: column_kinds.Params) -> column_kinds.Params:
     """Turn the model so that its components are orthogonal, the longest first."""
-    return eqx.tree_at(lambda p: p.weights, params, params.weights @ canonical_axes(np.asarray(params.weights)))
+    return params.replace(weights=params.weights @ canonical_axes(np.asarray(params.weights)))
 
 
 def n_free(weights: np.ndarray, n_biases: int, n_idle: int, tied: bool = False) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,7 +42,7 @@ def moved_by(params: Any, step: np.ndarray) -> Any:
             return to_numpy(with_free(params, free_of(params) + step))
     weights, bias = np.asarray(params.weights), np.asarray(params.bias)
     both = np.column_stack([weights, bias]) + step.reshape(len(bias), -1)
-    return eqx.tree_at(lambda p: (p.weights, p.bias), params, (both[:, :-1], both[:, -1]))
+    return params.replace(weights=both[:, :-1], bias=both[:, -1])
 
 
 def traits_of(params: Any, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -78,8 +77,8 @@ def upright(params: Params) -> Params:
     held = (params.item_places[..., 0] >= len(params.prior_mean)) & (params.items[..., 0] != 0)
     if not held.any() and params.items[0, :, 0].sum() < 0:
         mirror = np.array([-1.0, 1.0, 1.0])[: params.items.shape[2]]
-        turned = params.items * mirror, 0 - params.mean, 0 - params.coefficients
-        params = eqx.tree_at(lambda p: (p.items, p.mean, p.coefficients), params, turned)
+        opposite = 0 - params.mean, 0 - params.coefficients
+        params = params.replace(items=params.items * mirror, mean=opposite[0], coefficients=opposite[1])
     return as_given(params)
 
 

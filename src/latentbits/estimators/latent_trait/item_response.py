@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -360,7 +359,7 @@ class ItemResponse(LinearTrait):
         if not self._by_newton:
             return super()._rounded(model, engine, dtype)
         rows = WithCriteria._rounded(self, model, engine, dtype)
-        return eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
+        return rows.replace(mean=None)
 
     def _canonical(self, params: Any) -> Any:
         return upright(params) if isinstance(params, Params) else in_canonical_axes(params)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import numpy as np
 from jax.tree_util import Partial
 from sklearn.utils import check_random_state
@@ -82,8 +81,7 @@ def from_items(
             raise ValueError(f"there are {len(feature_names)} names for {len(fixed)} items")
         model.feature_names_in_ = np.array([str(name) for name in feature_names], dtype=object)
     params = template(model._plan(), np.zeros(len(fixed), bool))
-    placed = np.array([float(mean)]), np.array([0.5 * math.log(variance)])
-    model.params_ = eqx.tree_at(lambda p: (p.mean, p.log_sd), params, placed)
+    model.params_ = params.replace(mean=np.array([float(mean)]), log_sd=np.array([0.5 * math.log(variance)]))
     model.history_table_ = history_table([])
     model.n_iter_, model.stop_reason_ = 0, str(Stop.GIVEN)
     model.objective_ = model.left_to_gain_ = math.nan

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from itertools import chain
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -72,7 +71,7 @@ def refined(
         new, error = (np.concatenate(parts) for parts in zip(*found))
         kept = np.isfinite(new) & np.isfinite(error)
         value[chosen[kept]], own[chosen[kept]] = new[kept], error[kept]
-    return eqx.tree_at(lambda r: (r.value, r.error), rows, (value, np.hypot(own, lost).astype(rows.error.dtype)))
+    return rows.replace(value=value, error=np.hypot(own, lost).astype(rows.error.dtype))
 
 
 def _rows_of_a_chunk() -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -151,10 +150,9 @@ class TraitMaps(TraitOfColumns):
     def _canonical(self, params: map_params.Params) -> map_params.Params:
         """Put the map with the largest share first, and each in its canonical axes."""
         order = np.argsort(-params.log_share, kind="stable")
-        ordered = [getattr(params, name)[order] for name in OF_EACH]
-        params = eqx.tree_at(lambda p: [getattr(p, name) for name in OF_EACH], params, ordered)
+        params = params.replace(**{name: getattr(params, name)[order] for name in OF_EACH})
         weights = np.stack([one @ canonical_axes(one) for one in params.weights])
-        return eqx.tree_at(lambda p: p.weights, params, weights)
+        return params.replace(weights=weights)
 
     def _expose_outputs(self) -> None:
         parts = zip(*(self._outputs_of(one) for one in self._each_map(self.params_)))

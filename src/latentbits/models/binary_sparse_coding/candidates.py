@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 from functools import reduce
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 
 __all__ = ["Selection", "linear_terms", "number_of", "ranks", "select"]
 
 
-class Selection(eqx.Module):
+class Selection(Module):
     """The candidates of each row, and the states of one active cause that is none, as the sum of their exponentials.
 
     That sum is e^top total.

@@ -7,7 +7,6 @@ which says when it is over.  EM crawls where half of what it counts is guessed; 
 
 from __future__ import annotations
 
-import equinox as eqx
 from jax.tree_util import Partial
 from jaxtyping import Float
 
@@ -15,6 +14,7 @@ from latentbits.core import anderson
 from latentbits.core.anderson import Anderson
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Evaluate, Iterate, Model, Prepare, Progress
+from latentbits.core.module import Module
 from latentbits.models.binary_sparse_coding.maximisation import maximum
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared
 from latentbits.models.binary_sparse_coding.statistics import Stats
@@ -23,7 +23,7 @@ from latentbits.models.binary_sparse_coding.tuning import LEAST_PRIOR
 __all__ = ["Settling", "at_rest", "settle"]
 
 
-class Settling(eqx.Module):
+class Settling(Module):
     """The acceleration, and the unit in which components are measured by it."""
 
     anderson: Anderson

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jax.tree_util import Partial
@@ -20,13 +19,14 @@ from latentbits.core.arrays import AnyKey, Array, each, namespace, split
 from latentbits.core.batch import Batch
 from latentbits.core.compilation import callable_tree
 from latentbits.core.model import Evaluate, Model, Progress, Schedule, Summary
+from latentbits.core.module import Module
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.statistics import Stats
 
 __all__ = ["Starts", "Sums", "evaluation", "side_by_side"]
 
 
-class Starts(eqx.Module):
+class Starts(Module):
     """Parameters of each start, along the first axis, and its free energy in the pass before."""
 
     each: Params
@@ -37,7 +37,7 @@ class Starts(eqx.Module):
         return jax.tree.map(lambda x: x[number], self.each)
 
 
-class Sums(eqx.Module):
+class Sums(Module):
     """The statistics of each start, along the first axis."""
 
     n_rows: Float[Array, ""]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Key, PyTree
@@ -248,7 +247,7 @@ def finish(plan: Plan, rows: Rows, means: Means, result: FitResult, key_of: Call
         most = max(10 * plan.n_iter, 300)
         learned = _further(means, learned, plan.sizes.every, plan.settler(), key_of("settle"), most)
     loss = _loss(plan, rows, means, learned)
-    params = eqx.tree_at(lambda p: p.truncation_loss, learned.result.params, np.asarray(loss))
+    params = learned.result.params.replace(truncation_loss=np.asarray(loss))
     return learned._replace(result=learned.result._replace(params=params))
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 from latentbits.models.binary_sparse_coding.posterior import (
     Params,
     Shared,
@@ -26,7 +26,7 @@ from latentbits.models.binary_sparse_coding.posterior import (
 __all__ = ["Probable", "log_evidence", "most_probable", "probable_states"]
 
 
-class Probable(eqx.Module):
+class Probable(Module):
     """States in the order of their probability."""
 
     states: Float[Array, "rows best causes"]

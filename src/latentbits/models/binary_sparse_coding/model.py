@@ -15,7 +15,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,6 +35,7 @@ from latentbits.core.model import (
     Stage,
     Summary,
 )
+from latentbits.core.module import Module
 from latentbits.core.tree import rounding
 from latentbits.models.binary_sparse_coding.exact_em import settle
 from latentbits.models.binary_sparse_coding.map_states import probable_states
@@ -59,7 +59,7 @@ from latentbits.models.binary_sparse_coding.tuning import (
 __all__ = ["Params", "Posterior", "State", "Stats", "model", "rounding_share"]
 
 
-class State(eqx.Module):
+class State(Module):
     """The state that a pass hands to the next: which rows to use, and where the histogram of the evidence lies."""
 
     threshold: Float[Array, "*starts"]
@@ -69,7 +69,7 @@ class State(eqx.Module):
     ranked: Bool[Array, "*starts"]  # by an exact ranking: the threshold belongs to the present parameters
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """P(s_h = 1 | y), and the most probable state."""
 
     mean: Float[Array, "rows causes"]
@@ -142,7 +142,7 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return on @ W + params.noise_std * noise
 
 
-class Beginning(eqx.Module):
+class Beginning(Module):
     """Numbers that learning begins with: deviation of noise, as a part of the rows' rms and added to that, and pi H."""
 
     share: float
@@ -150,7 +150,7 @@ class Beginning(eqx.Module):
     sparseness: float
 
 
-class Course(eqx.Module):
+class Course(Module):
     """Numbers of the schedule.
 
     Attributes
@@ -269,7 +269,7 @@ def _learning(
             is_first = progress.step == 0
             ready = ready & ~is_first
             about = noise_about(params.components, params, stats, course.quietest)
-            before = eqx.tree_at(lambda p: p.noise_std, params, xp.where(is_first, about, params.noise_std))
+            before = params.replace(noise_std=xp.where(is_first, about, params.noise_std))
         # the M-step, where enough rows were learned from
         new = learn(course, params, stats, progress)
         learned = _chosen(ready, new, before)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +24,7 @@ from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 from latentbits.core.states import sparse_states
 from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.candidates import linear_terms, select
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """W -> components, sigma -> noise_std, pi -> prior.
 
     And what is to be known of a fit: how often an unused cause was given a new start, and the estimated mean of what
@@ -62,7 +62,7 @@ class Params(eqx.Module):
     truncation_loss: Float[Array, "*starts"]
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """Numbers that the rows of a pass share.
 
     `threshold`, `centre` and `width` are for the selection of rows (`selection.py`), `drawn` is for `reseed_units.py`.
@@ -122,7 +122,7 @@ class Way(NamedTuple):
 ON_CPU = Way()
 
 
-class Expectations(eqx.Module):
+class Expectations(Module):
     """Expectations (3) over the truncated posterior of each row, along the axis of a `Way`."""
 
     log_evidence: Float[Array, " rows"]
@@ -132,7 +132,7 @@ class Expectations(eqx.Module):
     posterior: AllStates | None = None
 
 
-class AllStates(eqx.Module):
+class AllStates(Module):
     """p(s | y) of all states of each row: weights, and what they add up to."""
 
     weights: Float[Array, "states rows"]
@@ -145,7 +145,7 @@ class AllStates(eqx.Module):
         return jnp.triu(bits.T @ (by_state[:, None] * bits), 1)
 
 
-class Terms(eqx.Module):
+class Terms(Module):
     """The quadratic form of each row: its linear terms, and the pair terms of its candidates.
 
     The states of one active cause that is no candidate add e^top total.

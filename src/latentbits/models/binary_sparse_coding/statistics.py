@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
 from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.posterior import (
@@ -38,7 +38,7 @@ PRECISIONS = {
 }
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows; but for the numbers of rows, the free energy and the histogram, over those in M."""
 
     n_rows: Float[Array, "*starts"]

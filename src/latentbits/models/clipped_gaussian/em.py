@@ -31,7 +31,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +44,7 @@ from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.gaussians import moments
 from latentbits.core.model import Iterate, Measure, Model, Progress, Stage
+from latentbits.core.module import Module, static
 from latentbits.core.nodes import Rule
 from latentbits.core.packed_symmetric import inverse_factor, pairs, products, unpack
 from latentbits.core.special import half_line
@@ -67,7 +67,7 @@ STEEPEST_SLOPE = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniq
 Number: TypeAlias = Float[Array, ""] | float  # traced where it is an argument of a program
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows: the log-likelihood, the posteriors' moments, and g, H and M of each column (packed)."""
 
     n_rows: Float[Array, ""]
@@ -80,7 +80,7 @@ class Stats(eqx.Module):
     observed: Float[Array, " columns"]
 
 
-class Way(eqx.Module):
+class Way(Module):
     """The settings that programs are compiled for.
 
     Attributes
@@ -93,9 +93,9 @@ class Way(eqx.Module):
         Without, the step that always climbs.
     """
 
-    rough: bool = eqx.field(static=True)
-    bias: bool = eqx.field(static=True)
-    accelerate: bool = eqx.field(static=True)
+    rough: bool = static()
+    bias: bool = static()
+    accelerate: bool = static()
 
 
 def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:
@@ -209,7 +209,7 @@ def _slopes(params: Params) -> Float[Array, "columns extended"]:
 def _with_slopes(params: Params, slopes: Float[Array, "columns extended"]) -> Params:
     psi = 1 / (1 + jnp.sum(slopes[:, :-1] ** 2, 1))
     scaled = slopes * jnp.sqrt(psi)[:, None]
-    return eqx.tree_at(lambda p: (p.weights, p.phi, p.psi), params, (scaled[:, :-1], scaled[:, -1], psi))
+    return params.replace(weights=scaled[:, :-1], phi=scaled[:, -1], psi=psi)
 
 
 def _length(x: Float[Array, "columns size"]) -> Float[Array, "columns 1"]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.gaussians import Gaussian, from_precision
+from latentbits.core.module import Module
 from latentbits.core.nodes import log_det
 from latentbits.core.packed_symmetric import pairs, products
 from latentbits.core.special import half_line
@@ -28,7 +28,7 @@ from latentbits.models.clipped_gaussian.tuning import EP_STEP_SHARE, SOFTENING_S
 __all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density", "mode", "posterior", "predict"]
 
 
-class Factors(eqx.Module):
+class Factors(Module):
     """The model as factors, which the bits of all rows have in common.
 
     Attributes

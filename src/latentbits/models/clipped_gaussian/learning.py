@@ -165,7 +165,7 @@ def whole_stages(
         if recipe.n_components == "positive":  # fewer may be left where noise has been taken off the diagonal
             used = np.any(np.asarray(learned.weights) != 0, 0)
             used[0] = True
-            learned = eqx.tree_at(lambda p: p.weights, learned, learned.weights[:, np.flatnonzero(used)])
+            learned = learned.replace(weights=learned.weights[:, np.flatnonzero(used)])
         return learned
 
     counting = OnePass(

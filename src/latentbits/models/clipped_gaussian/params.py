@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 from jaxtyping import Bool, Float
 
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 
 __all__ = ["Params", "signs_of"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """The model, and the moments that it was made from.
 
     Attributes

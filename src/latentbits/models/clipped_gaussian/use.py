@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Key
@@ -20,6 +19,7 @@ from jaxtyping import Float, Int, Key
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood
+from latentbits.core.module import Module
 from latentbits.core.nodes import MANY_COLUMNS
 from latentbits.core.packed_symmetric import products, unpack
 from latentbits.models.clipped_gaussian import cell_probability, hyperplane_cells, lattice, likelihood
@@ -33,7 +33,7 @@ from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES, MOST_LATTICE_
 __all__ = ["Posterior", "Use", "draws_of", "use_of"]
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """Posterior of the hidden variables of each row.
 
     Attributes

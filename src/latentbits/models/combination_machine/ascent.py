@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +20,7 @@ from latentbits.core import lbfgs
 from latentbits.core.adam import Number
 from latentbits.core.arrays import Array
 from latentbits.core.model import Iterate, Progress, Schedule
+from latentbits.core.module import Module
 from latentbits.models.combination_machine import evidence
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved
 from latentbits.models.combination_machine.centring import Centre, Coordinates
@@ -85,7 +85,7 @@ def momentum(
 # ---------------------------------------------------------------- L-BFGS
 
 
-class Climb(eqx.Module):
+class Climb(Module):
     """The optimiser, and the coordinates in which it climbs: around the machine of the first pass."""
 
     optimiser: lbfgs.LBFGS

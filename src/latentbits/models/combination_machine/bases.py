@@ -5,19 +5,19 @@ The sum over their states is known, they can be drawn from, and a few components
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Key
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.models.combination_machine.machine import Units
 from latentbits.models.combination_machine.tuning import BASE_COMPONENTS
 
 __all__ = ["Base", "fit_base", "log_components"]
 
 
-class Base(eqx.Module):
+class Base(Module):
     """A mixture of product distributions: shares s_k as logs, and the fields on the inputs of each component."""
 
     log_share: Float[Array, " components"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
@@ -17,6 +16,7 @@ from jaxtyping import Float, Int
 from latentbits.core.adam import Adam, direction, falling
 from latentbits.core.arrays import Array
 from latentbits.core.model import Progress, Schedule
+from latentbits.core.module import Module
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.centring import Centre, centre_of, centred, followed, uncentred
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, expectations, gradient
@@ -27,7 +27,7 @@ from latentbits.models.combination_machine.tuning import CENTRE_STEP_SHARE, HELD
 __all__ = ["Epochs", "Pace", "adam", "best_epoch"]
 
 
-class Pace(eqx.Module):
+class Pace(Module):
     """Length of the steps of batches, and how long they go on.
 
     Attributes
@@ -60,7 +60,7 @@ class Pace(eqx.Module):
         return n_updates >= self.n_updates
 
 
-class Epochs(eqx.Module):
+class Epochs(Module):
     """The optimiser, and the best machine so far by the held-out rows.
 
     The held-out rows of an epoch are evaluated batch by batch while the machine moves; what is kept is the machine at

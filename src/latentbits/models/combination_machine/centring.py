@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
 from latentbits.models.combination_machine.tuning import LEAST_VARIANCE
@@ -68,7 +68,7 @@ def uncentred(machine: Bordered, centre: Centre) -> Bordered:
     return jnp.where(last_row[:, None] & last_column, 0, machine - on_border)
 
 
-class Coordinates(eqx.Module):
+class Coordinates(Module):
     """Centred parameters in units of what each can be told apart by; fixed, so that a climb keeps its memory.
 
     Attributes

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +25,7 @@ from jaxtyping import Float
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Progress
+from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import missing_inputs
 from latentbits.models.combination_machine.bordered import Bordered, bordered
@@ -41,14 +41,14 @@ __all__ = ["NO_HOLES", "Learned", "Shared", "Stats", "e_step", "expectations", "
 NO_HOLES = "max_active does not go with missing entries: complete X first, or leave max_active out"
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """log Z and its gradient, for a whole pass: E[h_i x_j], E[h_i] and E[x_j] as a bordered matrix."""
 
     log_z: Float[Array, ""]
     expected: Bordered | None
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows; rows that are held out count in their own sums alone.
 
     Attributes

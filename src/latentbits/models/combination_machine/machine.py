@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Key
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.core.special import log_cosh
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-class Machine(eqx.Module):
+class Machine(Module):
     """Parameters of a machine; also anything of their shapes (a gradient, expected products of units).
 
     w -> weights, theta -> hidden_bias, b -> input_bias (zeros in the paper).

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Key
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.core.states import state_block
 from latentbits.models.combination_machine.annealing import annealed_log_sum, annealed_means
 from latentbits.models.combination_machine.chains import draw_hidden
@@ -201,7 +201,7 @@ def _where_few(units: Units, observed: Float[Array, "rows inputs"], exact: Calla
 # ---------------------------------------------------------------- over the hidden states
 
 
-class _Block(eqx.Module):
+class _Block(Module):
     """A block of hidden states: log of every row's weight in each, and the means of the inputs there."""
 
     log_joint: Float[Array, "rows states"]

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +23,7 @@ from latentbits.core.annealing import Annealed
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
+from latentbits.core.module import Module
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import rounding, rows_in, to_numpy
 from latentbits.models.combination_machine import ascent, batches, draws, missing_inputs, pursuit, stochastic
@@ -72,7 +72,7 @@ LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
 RANKING = "held-out rows"  # the stage by which restarts are ranked
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """P(h_i = 1 | observed inputs), and the most probable hidden state (where inputs are missing, a local maximum)."""
 
     mean: Float[Array, "rows hidden"]
@@ -166,8 +166,7 @@ def without_idle(params: Params) -> Params:
     """Leave out units that a pursuit has not found."""
     weights, hidden_bias = np.asarray(params.weights), np.asarray(params.hidden_bias)
     found = np.any(weights != 0, axis=1)
-    left = jnp.asarray(weights[found]), jnp.asarray(hidden_bias[found])
-    return eqx.tree_at(lambda p: (p.weights, p.hidden_bias), params, left)
+    return params.replace(weights=jnp.asarray(weights[found]), hidden_bias=jnp.asarray(hidden_bias[found]))
 
 
 # ---------------------------------------------------------------- use
@@ -331,7 +330,7 @@ def _wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
     if not idle.any():
         return params
     noise = np.asarray(_woken(key, weights.shape))
-    return eqx.tree_at(lambda p: p.weights, params, jnp.asarray(np.where(idle, noise, weights)))
+    return params.replace(weights=jnp.asarray(np.where(idle, noise, weights)))
 
 
 def _take_learned(key: Key[Array, ""], params: Params, state: Any) -> Params:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.models.combination_machine.machine import Units, softplus, some
 from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, HALF_LEAST_ROWS
 
@@ -39,7 +39,7 @@ __all__ = [
 Mask = Float[Array, "rows inputs"] | None  # where inputs are observed; None: everywhere
 
 
-class Pairs(eqx.Module):
+class Pairs(Module):
     """Mixtures of two Gaussians each, as one table: a program that handles few arrays is compiled sooner.
 
     Attributes
@@ -86,7 +86,7 @@ class Pairs(eqx.Module):
         return self.table[:, -1]
 
 
-class Sums(eqx.Module):
+class Sums(Module):
     """Sums over rows, from which EM goes on, as two tables.
 
     Attributes

@@ -7,13 +7,13 @@ product: patterns by holes, times holes by rows and hidden units.
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import Machine, hidden_field
 from latentbits.models.combination_machine.tuning import FLOATS_PER_PATTERN_BLOCK
@@ -21,7 +21,7 @@ from latentbits.models.combination_machine.tuning import FLOATS_PER_PATTERN_BLOC
 __all__ = ["Conditional", "Filled", "by_inputs", "moments_by_inputs", "over_patterns"]
 
 
-class Conditional(eqx.Module):
+class Conditional(Module):
     """Expectations given the observed inputs.
 
     Attributes
@@ -39,7 +39,7 @@ class Conditional(eqx.Module):
     inputs: Float[Array, "rows inputs"]
 
 
-class Filled(eqx.Module):
+class Filled(Module):
     """Sums over the patterns of each row; NaN for a row with more holes than were asked for.
 
     Attributes
@@ -64,7 +64,7 @@ class Filled(eqx.Module):
     is_hole: Bool[Array, "rows holes"]
 
 
-class _Total(eqx.Module):
+class _Total(Module):
     """Running sums over patterns, all divided by exp(top)."""
 
     top: Float[Array, " rows"]

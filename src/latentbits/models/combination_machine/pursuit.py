@@ -52,7 +52,6 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
@@ -61,6 +60,7 @@ from jaxtyping import Bool, Float, Int, Key, UInt8, UInt32
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch, row_keys
 from latentbits.core.model import Measure, Progress, Schedule
+from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.pairs import (
@@ -84,7 +84,7 @@ __all__ = ["Pursuit", "RowState", "Stats", "stage"]
 COUNT, GATHER = -2, -1  # steps before the first EM: rows are counted, and the first starts fetched
 
 
-class Pursuit(eqx.Module):
+class Pursuit(Module):
     """The optimiser's state, which is also all that a pass needs to know.
 
     Attributes
@@ -123,14 +123,14 @@ class Pursuit(eqx.Module):
     rows: UInt32[Array, " starts"]
 
 
-class RowState(eqx.Module):
+class RowState(Module):
     """The coins of each row, and of how many units they have been flipped."""
 
     coins: UInt8[Array, "rows hidden"]
     n_flipped: Int[Array, ""]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows, of what is left of them.
 
     Attributes
@@ -227,7 +227,7 @@ def _e_step(units: Units, shared: Pursuit, batch: Batch, row_state: RowState) ->
 # ---------------------------------------------------------------- updates
 
 
-class Search(eqx.Module):
+class Search(Module):
     """Numbers of a pursuit: EM iterations of every unit, and nats that its parameters must gain (see `stage`)."""
 
     em_steps: int

@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
@@ -24,6 +23,7 @@ from jaxtyping import Float, Int
 from latentbits.core.adam import Adam, direction
 from latentbits.core.arrays import Array
 from latentbits.core.model import Measure, Progress, Schedule
+from latentbits.core.module import Module
 from latentbits.models.combination_machine import evidence
 from latentbits.models.combination_machine.batches import Pace
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
@@ -42,7 +42,7 @@ from latentbits.models.combination_machine.tuning import (
 __all__ = ["Persistent", "averaged", "persistent"]
 
 
-class Persistent(eqx.Module):
+class Persistent(Module):
     """State that is carried from update to update.
 
     Attributes

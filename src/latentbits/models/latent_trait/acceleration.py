@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
@@ -15,6 +14,7 @@ from latentbits.core.adam import Number
 from latentbits.core.anderson import Anderson
 from latentbits.core.arrays import Array, namespace, pick
 from latentbits.core.gaussians import Gaussian
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import tuning
 from latentbits.models.latent_trait.column_kinds import Stats
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class Move(eqx.Module):
+class Move(Module):
     """A change of latent coordinates, x' = (x - shift) @ matrix, and its inverse matrix."""
 
     matrix: Float[Array, "latents latents"]
@@ -42,7 +42,7 @@ class Move(eqx.Module):
     shift: Float[Array, " latents"]
 
 
-class State(eqx.Module):
+class State(Module):
     """State of the optimiser.
 
     Attributes
@@ -116,7 +116,7 @@ def slope_along(gradient: Array, penalty: Number, params: Any, ahead: Any) -> Fl
 
 def with_left(state: State, slope: Float[Array, ""]) -> State:
     """Note in the state what the next step, of this slope, promises."""
-    return eqx.tree_at(lambda s: s.anderson, state, anderson.promise(state.anderson, state.caution * abs(slope) / 2))
+    return state.replace(anderson=anderson.promise(state.anderson, state.caution * abs(slope) / 2))
 
 
 def accelerated(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from jaxtyping import Float
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.gaussians import Gaussian
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import pairs, products, solve, unpack
 from latentbits.models.latent_trait import tuning
 
@@ -21,7 +21,7 @@ __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "poi
            "typical_curvature"]  # fmt: skip
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums for the M-step of binary columns: gradient and curvature of the expected log-likelihood, by column."""
 
     gradient: Float[Array, "columns extended"]  # by (w, b)

@@ -8,19 +8,19 @@ not depend on the row, and the same A gives the M-step of both algorithms: a ste
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import pairs, unpack
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Gradient by (w, b) of each class but the first, and the sum of <x^ x^'> over the rows where it is observed."""
 
     gradient: Float[Array, "classes extended"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +17,7 @@ from jaxtyping import Float, Key
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import pairs
 from latentbits.models.latent_trait import bits, classes, reals, tuning
 
@@ -59,7 +59,7 @@ class Columns(NamedTuple):
 ALL_BITS = Columns()
 
 
-class Params(eqx.Module):
+class Params(Module):
     """Weights and biases of the outputs; for continuous columns also the noise, and the centre and scale of the data.
 
     Continuous columns are modelled in units of `scale` away from `centre`, and `log_variance` is in those units.
@@ -72,7 +72,7 @@ class Params(eqx.Module):
     scale: Float[Array, " reals"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows: those of each kind of column, and those of the latents for the parameter expansion."""
 
     n_rows: Float[Array, ""]
@@ -84,7 +84,7 @@ class Stats(eqx.Module):
     classes: tuple[classes.Stats, ...]
 
 
-class Rows(eqx.Module):
+class Rows(Module):
     """The entries of a batch by kind.  `seen` is None for bits where nothing is missing."""
 
     bits: Float[Array, "rows bits"]

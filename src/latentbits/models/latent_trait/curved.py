@@ -26,7 +26,6 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,6 +40,7 @@ from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.model import LogLikelihood, Model, Progress, Schedule, Summary
+from latentbits.core.module import Module, static
 from latentbits.core.packed_symmetric import pairs, products, unpack
 from latentbits.core.tree import cast, sum_rows
 from latentbits.models.latent_trait import initialisation, tuning
@@ -53,7 +53,7 @@ __all__ = ["Params", "Scored", "Shared", "Stats", "Structure", "decoded",
 SINGLE = np.dtype(np.float32)
 
 
-class Params(eqx.Module):
+class Params(Module):
     """The network.
 
     Attributes
@@ -73,7 +73,7 @@ class Params(eqx.Module):
     offsets: tuple[Float[Array, "..."], ...]
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """Points, and what bits are there."""
 
     points: Float[Array, "points latents"]
@@ -81,7 +81,7 @@ class Shared(eqx.Module):
     log_zero: Float[Array, "points columns"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows.
 
     Attributes
@@ -113,7 +113,7 @@ class Scored(LogLikelihood):
     deviations: Float[Array, "rows replicates"] | None = None
 
 
-class Settings(eqx.Module):
+class Settings(Module):
     """Settings of learning; numbers are arguments of its programs.
 
     Attributes
@@ -137,12 +137,12 @@ class Settings(eqx.Module):
     precision: Number | None
 
 
-class Structure(eqx.Module):
+class Structure(Module):
     """Shapes of a program: latent dimensions, units of each layer, and points of a net."""
 
-    q: int = eqx.field(static=True)
-    widths: tuple[int, ...] = eqx.field(static=True)
-    n_points: int = eqx.field(static=True)
+    q: int = static()
+    widths: tuple[int, ...] = static()
+    n_points: int = static()
 
 
 # ---------------------------------------------------------------- the surface
@@ -191,8 +191,8 @@ def mean_slopes(params: Params, z: np.ndarray) -> np.ndarray:
 
 def turned(params: Params, axes: np.ndarray) -> Params:
     """Turn the latents to other orthogonal axes, z' = z @ axes, on the same surface."""
-    first = axes.T @ params.layers[0]
-    return eqx.tree_at(lambda p: (p.weights, p.layers[0]), params, (params.weights @ axes, first))
+    first, *others = params.layers
+    return params.replace(weights=params.weights @ axes, layers=(axes.T @ first, *others))
 
 
 # ---------------------------------------------------------------- learning
@@ -277,13 +277,9 @@ def _update(
     uphill = jax.tree.map(lambda g: g / n_rows, found)
     if settings.precision is not None:
         pull = settings.precision / settings.n_rows
-        uphill = eqx.tree_at(
-            lambda p: (p.weights, p.layers),
-            uphill,
-            (
-                uphill.weights - pull * params.weights,
-                tuple(g - pull * layer for g, layer in zip(uphill.layers, params.layers)),
-            ),
+        uphill = uphill.replace(
+            weights=uphill.weights - pull * params.weights,
+            layers=tuple(g - pull * layer for g, layer in zip(uphill.layers, params.layers)),
         )
     state, change = direction(state, uphill)
     # the last batch may be a short one, which Adam would not see

@@ -24,7 +24,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +31,7 @@ from jaxtyping import Float
 from scipy.interpolate import CubicHermiteSpline
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.models.latent_trait import tuning
 
 __all__ = ["Grid", "Integral", "covariance", "for_use", "integrate", "like"]
@@ -42,7 +42,7 @@ GAUSS = np.polynomial.legendre.leggauss(4)
 _Nodes: TypeAlias = tuple[Array, Array, Array]  # points, log-weights and odd places of a block, or of blocks
 
 
-class Grid(eqx.Module):
+class Grid(Module):
     """Nodes for all rows.
 
     Attributes

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -28,6 +27,7 @@ from jaxtyping import Float
 from latentbits.core import nodes
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import unpack
 from latentbits.models.latent_trait import bits, column_kinds, quadrature
 from latentbits.models.latent_trait.column_kinds import ALL_BITS, Params
@@ -35,7 +35,7 @@ from latentbits.models.latent_trait.column_kinds import ALL_BITS, Params
 __all__ = ["Stats", "covariance", "e_step", "row_floats"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """The information, over (w_1, b_1, w_2, ...), the spread of the scores, and how often each bit is set and seen."""
 
     n_rows: Float[Array, ""]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
@@ -89,4 +88,4 @@ def awake(key: AnyKey, params: Any, state: Any) -> Any:
     weights = np.asarray(params.weights)
     size = np.sqrt(np.mean(weights**2, -2, keepdims=True))
     longer = np.maximum(tuning.LEAST_WEIGHT_RMS / np.maximum(size, 1e-12), 1)
-    return eqx.tree_at(lambda p: p.weights, params, weights * longer)
+    return params.replace(weights=weights * longer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
@@ -10,6 +9,7 @@ from jaxtyping import Float, Int
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
+from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import tuning
 from latentbits.models.latent_trait.item_params import Params, places_of
@@ -19,7 +19,7 @@ from latentbits.models.latent_trait.structure import Count
 __all__ = ["Stats", "e_step"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows, all in the free numbers.
 
     Attributes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,7 +13,7 @@ from latentbits.core.arrays import Array, namespace, on_device
 __all__ = ["Params", "Shift", "can_shift", "free_of", "places_of", "recentred", "with_free"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """Values, and beside each the place of its free number (their number, n_free, for what is held).
 
     Attributes

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial

@@ -6,20 +6,20 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, each, on_device
 from latentbits.core.batch import Batch
+from latentbits.core.module import Module
 from latentbits.models.latent_trait import column_kinds
 from latentbits.models.latent_trait.column_kinds import Columns, Rows
 
 __all__ = ["Params", "each_map", "one_map", "responsibilities", "rows_of", "turned", "unchecked"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """Parameters as `kinds.Params`, with a map in front; and the logs of the maps' shares of the rows."""
 
     log_share: Float[Array, " maps"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
@@ -13,6 +12,7 @@ from jaxtyping import Float, Int, Key
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.module import Module
 from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep
 from latentbits.models.latent_trait.column_kinds import ALL_BITS
 from latentbits.models.latent_trait.map_params import (
@@ -30,7 +30,7 @@ from latentbits.models.latent_trait.structure import (
 __all__ = ["Posterior", "complete", "decode", "infer", "log_likelihood", "sample", "with_grids"]
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """Which map each row is on, and where on it.
 
     Attributes

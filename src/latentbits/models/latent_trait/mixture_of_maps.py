@@ -18,7 +18,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
@@ -30,6 +29,7 @@ from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import sum_over_rows
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, Measure, Model, Progress, Stage, Transform
+from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import column_kinds, initialisation, maps_use, quadrature, tuning, variational
 from latentbits.models.latent_trait.acceleration import (
@@ -71,7 +71,7 @@ __all__ = ["METHODS", "Stats", "model"]
 METHODS = ("auto", "variational", "quadrature")
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows: the log-likelihood (or its bound), the rows of each map, and what each map's M-step needs."""
 
     n_rows: Float[Array, ""]
@@ -191,7 +191,7 @@ def _joined(log_share: Float[Array, " maps"], of_maps: column_kinds.Params, para
 def _never_empty(of_maps: column_kinds.Stats) -> column_kinds.Stats:
     """Keep means over the rows of a map numbers, also of a map that no row is on."""
     n_rows = namespace(of_maps).maximum(of_maps.n_rows, tuning.LEAST_SHARE_OF_ROWS)
-    return eqx.tree_at(lambda s: s.n_rows, of_maps, n_rows)
+    return of_maps.replace(n_rows=n_rows)
 
 
 def _accelerated(
@@ -211,7 +211,7 @@ def _accelerated(
     allowed = each(lambda noise: column_kinds.allowed_noise(columns, noise), ahead.log_variance)
     least = np.log(tuning.LEAST_SHARE_OF_ROWS)
     log_share = _log_softmax(namespace(ahead).maximum(_log_softmax(ahead.log_share), least))
-    return state, eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, (log_share, allowed))
+    return state, ahead.replace(log_share=log_share, log_variance=allowed)
 
 
 def _log_softmax(x: Float[Array, " maps"]) -> Float[Array, " maps"]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 from jaxtyping import Bool, Float
 
 from latentbits.core import nodes
@@ -143,7 +142,7 @@ def _accelerated(
     """Expand, then extrapolate; variances stay such as the M-step allows, which an extrapolated one would not."""
     bold = column_kinds.transformed(plain, move.inverse, move.shift)
     state, ahead = accelerated(state, params, value, plain, bold, move, no_move(params.weights.shape[1]), slack)
-    return state, eqx.tree_at(lambda p: p.log_variance, ahead, column_kinds.allowed_noise(columns, ahead.log_variance))
+    return state, ahead.replace(log_variance=column_kinds.allowed_noise(columns, ahead.log_variance))
 
 
 def _update_sampling(

@@ -8,20 +8,20 @@ then has digits left for a column of years.  The "bound" of a Gaussian is the Ga
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import pairs, products, unpack
 from latentbits.models.latent_trait import tuning
 
 __all__ = ["Stats", "bound", "density", "local", "maximise", "stats_of"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums of a regression of each column on x^ = (x, 1), over the rows where it is observed."""
 
     squares: Float[Array, "columns pairs"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +18,7 @@ from jaxtyping import Float
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
+from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import products
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import bits, tuning
@@ -27,14 +27,14 @@ from latentbits.models.latent_trait.column_kinds import Params
 __all__ = ["Shared", "Stats", "e_step", "log_likelihoods", "prepare", "prior_sample", "regress"]
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """log P(t_i = 1 | x_l) and log P(t_i = 0 | x_l)."""
 
     log_one: Float[Array, "samples columns"]
     log_zero: Float[Array, "samples columns"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums of the responsibilities P(x_l | t_n): alone, over the rows where a bit is set, and where it is seen."""
 
     n_rows: Float[Array, ""]

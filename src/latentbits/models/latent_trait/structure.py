@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 from jax.tree_util import Partial
 
 from latentbits.core import nodes
+from latentbits.core.module import Module, static
 from latentbits.models.latent_trait import quadrature, tuning
 from latentbits.models.latent_trait.column_kinds import Columns
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class Structure(eqx.Module):
+class Structure(Module):
     """Shapes that the programs of a model are compiled for.
 
     Attributes
@@ -40,10 +40,10 @@ class Structure(eqx.Module):
         Whether parameters are expanded and steps extrapolated.
     """
 
-    q: int = eqx.field(static=True)
-    columns: Columns = eqx.field(static=True)
-    tied: bool = eqx.field(static=True)
-    accelerate: bool = eqx.field(static=True)
+    q: int = static()
+    columns: Columns = static()
+    tied: bool = static()
+    accelerate: bool = static()
 
     @property
     def on_grid(self) -> bool:
@@ -51,10 +51,10 @@ class Structure(eqx.Module):
         return self.q <= nodes.MOST_GRID
 
 
-class Count(eqx.Module):
+class Count(Module):
     """A number of nodes, samples or rounds, which shapes depend on."""
 
-    n: int = eqx.field(static=True)
+    n: int = static()
 
 
 def with_settings(function: Any, *settings: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
@@ -21,7 +20,7 @@ from latentbits.models.latent_trait.structure import Count, Structure, floats_of
 __all__ = ["Posterior", "Scored", "complete", "decode", "finer", "infer", "log_likelihood", "sample", "with_grid"]
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """Posterior of the latents of each row.
 
     Attributes

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int, Num
@@ -25,6 +24,7 @@ from jaxtyping import Float, Int, Num
 from latentbits.core.arrays import Array, namespace, put
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_last
+from latentbits.core.module import Module
 from latentbits.core.special import TINY
 
 __all__ = ["Counts", "Tree", "Upward", "down", "laid_out", "most_probable", "states", "up"]
@@ -32,7 +32,7 @@ __all__ = ["Counts", "Tree", "Upward", "down", "laid_out", "most_probable", "sta
 LEAST = 1e-37  # what a sum of positive numbers may come to in float32
 
 
-class Inner(eqx.Module):
+class Inner(Module):
     """Columns with others below them, and roots, as they are taken; a place that no column takes has column d + 1.
 
     Attributes
@@ -56,7 +56,7 @@ class Inner(eqx.Module):
     log_zero: Float[Array, "*trees steps width states"]
 
 
-class Leaves(eqx.Module):
+class Leaves(Module):
     """Columns with nothing below them: the same, and logarithms of P(bit | state of the parent)."""
 
     column: Int[Array, "*trees batches width"]
@@ -68,7 +68,7 @@ class Leaves(eqx.Module):
     log_message_zero: Float[Array, "*trees batches width states"]
 
 
-class Tree(eqx.Module):
+class Tree(Module):
     """One tree, or several along a first axis."""
 
     inner: Inner
@@ -83,7 +83,7 @@ class Upward(NamedTuple):
     message: Float[Array, "steps width states rows"]
 
 
-class Counts(eqx.Module):
+class Counts(Module):
     """Expected counts, sums over rows: of transitions, and of ones and zeros by the state of their column."""
 
     moved: Float[Array, "*trees columns states states"]

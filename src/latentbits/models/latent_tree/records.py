@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 from jaxtyping import Float, Int, ScalarLike
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module, static
 from latentbits.models.latent_tree.messages import Counts, Tree
 
 __all__ = ["Params", "Posterior", "Settings", "Shared", "Stats"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """Trees, one after the other; states of the parent come before those of the column.
 
     Attributes
@@ -39,7 +39,7 @@ class Params(eqx.Module):
     emission: Float[Array, "trees columns states"]
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """Quantities shared by a pass: logs of shares, and the trees with logs of their emissions.
 
     And where states are the bits, log P(bit | bit of the parent), the parent's first.
@@ -50,7 +50,7 @@ class Shared(eqx.Module):
     log_cells: Float[Array, "trees columns states 2"] | None
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows: of log p, of responsibilities of trees, and expected counts within each."""
 
     n_rows: Float[Array, ""]
@@ -59,19 +59,19 @@ class Stats(eqx.Module):
     counts: Counts
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """P(tree, state of a column | x), tree after tree, column after column; and the most probable states together."""
 
     mean: Float[Array, "rows latents"]
     mode: Float[Array, "rows latents"]
 
 
-class Settings(eqx.Module):
+class Settings(Module):
     """Settings of a model: numbers are arguments of its programs; fields that shapes depend on are static."""
 
     smoothing: ScalarLike
     softening: ScalarLike
     entropy: ScalarLike
-    hidden: bool = eqx.field(static=True)
-    soft: bool = eqx.field(static=True)  # whether bits are taken to have been flipped at all
-    spread: bool = eqx.field(static=True)  # whether entropy is wanted at all
+    hidden: bool = static()
+    soft: bool = static()  # whether bits are taken to have been flipped at all
+    spread: bool = static()  # whether entropy is wanted at all

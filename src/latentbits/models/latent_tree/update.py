@@ -6,7 +6,6 @@ import operator
 from functools import partial
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -90,7 +89,7 @@ def update(
     root = (params.parent == params.parent.shape[1])[:, :, None, None]
     moved = xp.where(root, counts.moved.sum(2, keepdims=True), counts.moved)
     if settings.spread:
-        return None, _spread_out(settings, params, eqx.tree_at(lambda c: c.moved, counts, moved), stats)
+        return None, _spread_out(settings, params, counts.replace(moved=moved), stats)
     bits = xp.stack([counts.ones, counts.zeros], -1) * settings.hidden  # else states are the bits
     owned = _Shares(stats.members, xp.where(root, moved / moved.shape[3], moved), bits)
     total = jax.tree.map(lambda n: xp.broadcast_to(n.sum(-1, keepdims=True), n.shape), owned)
@@ -99,7 +98,7 @@ def update(
         lambda n, n_all, p: xp.where(n_all > 0, n / xp.where(n_all > 0, n_all, 1), p), owned, total, at
     )
     if state is None:
-        return None, _with(params, plain.weights, plain.transition, plain.bits[..., 0])
+        return None, params.replace(weights=plain.weights, transition=plain.transition, emission=plain.bits[..., 0])
     x, image, n, n_all = (parts.flat() for parts in (at, plain, owned, total))
     x, value = xp.sqrt(x), objective(settings, params, shared, stats)
     state, ahead = secants.advance(
@@ -149,11 +148,7 @@ def _params_at(params: Params, x: Float[Array, " size"]) -> Params:
     ends = np.cumsum([part.size for part in now])
     squares = [part.reshape(like.shape) for part, like in zip(xp.split(x**2, ends[:-1]), now)]
     weights, transition, bits = (s / xp.maximum(s.sum(-1, keepdims=True), TINY**2) for s in squares)
-    return _with(params, weights, transition, bits[..., 0])
-
-
-def _with(params: Params, *learned: Array) -> Params:
-    return eqx.tree_at(lambda p: (p.weights, p.transition, p.emission), params, learned)
+    return params.replace(weights=weights, transition=transition, emission=bits[..., 0])
 
 
 def forms(params: Params) -> tuple[Array, Array, Array]:
@@ -166,4 +161,5 @@ def _spread_out(settings: Settings, params: Params, counts: Counts, stats: Stats
     sweep = jax.vmap(partial(spread_out, hidden=settings.hidden))
     learned = params.transition, params.emission
     transition, emission, own = sweep(*forms(params), *learned, counts, worth * params.weights)
-    return _with(params, best_shares(stats.members, own, worth), transition, emission)
+    weights = best_shares(stats.members, own, worth)
+    return params.replace(weights=weights, transition=transition, emission=emission)

@@ -14,7 +14,6 @@ program does for both sides of a test.
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +22,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from latentbits.core.arrays import Array
 from latentbits.core.batch import MISSING
 from latentbits.core.compilation import Program
+from latentbits.core.module import Module
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.models.mixture import coordinates
 from latentbits.models.mixture.coordinates import Params
@@ -30,7 +30,7 @@ from latentbits.models.mixture.coordinates import Params
 __all__ = ["Climb", "additions", "climb", "distinct", "draw", "padded", "random_starts", "splits"]
 
 
-class Climb(eqx.Module):
+class Climb(Module):
     """Points that climbs have reached: coordinates, log-likelihood there, and the nats estimated to be left to gain."""
 
     at: Float[Array, "*climbs components columns_and_one"]
@@ -38,7 +38,7 @@ class Climb(eqx.Module):
     left: Float[Array, "*climbs"]
 
 
-class _Table(eqx.Module):
+class _Table(Module):
     """One small table: ones and observed entries of its patterns (None where all are), and how often each counts."""
 
     ones: Float[Array, "patterns columns"]

@@ -18,14 +18,14 @@ from latentbits.core.special import TINY
 __all__ = ["Counts", "Params", "complete_information", "gradient", "of", "params_at"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """Weight of each component, and its P(bit = 1) for each column."""
 
     weights: Float[Array, " components"]
     means: Float[Array, "components columns"]
 
 
-class Counts(eqx.Module):
+class Counts(Module):
     """Rows, ones and observed entries that each component owns, with those of the prior."""
 
     members: Float[Array, " components"]

@@ -26,6 +26,7 @@ from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Summary
+from latentbits.core.module import Module
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
@@ -37,7 +38,7 @@ from latentbits.models.mixture.model import Posterior
 __all__ = ["Params", "model"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """P(bit = 1) of each column in each class, and how membership depends on covariates.
 
     Attributes
@@ -59,7 +60,7 @@ class Params(eqx.Module):
     turn: Float[Array, "covariates covariates"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows: those of a mixture, and the gradient by the slopes."""
 
     n_rows: Float[Array, ""]
@@ -68,7 +69,7 @@ class Stats(eqx.Module):
     by_slope: Float[Array, "components covariates_and_one"]
 
 
-class Whitening(eqx.Module):
+class Whitening(Module):
     """Centre of the covariates, and the matrix that turns them."""
 
     centre: Float[Array, " covariates"] | Float[np.ndarray, " covariates"]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
@@ -38,6 +37,7 @@ from latentbits.core.model import (
     Summary,
     Transform,
 )
+from latentbits.core.module import Module, static
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """Logs of the weights, of P(bit = 1) and P(bit = 0), and of a row without ones; beta, where it is not 1."""
 
     log_weight: Float[Array, " components"]
@@ -71,7 +71,7 @@ class Shared(eqx.Module):
     beta: Float[Array, ""] | None = None
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows, weighted by the responsibilities."""
 
     n_rows: Float[Array, ""]
@@ -80,7 +80,7 @@ class Stats(eqx.Module):
     missing: Float[Array, "size size"] | None = None  # information, where Newton's method asks for it
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """Responsibilities (their own posterior mean), and the most probable component as a one-hot row."""
 
     mean: Float[Array, "rows components"]
@@ -149,11 +149,8 @@ def _e_step(params: Params, shared: Shared, batch: Batch | SparseBatch, row_stat
 def _e_step_newton(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
     share, _ = _responsibilities(shared, batch)
     stats, _ = _e_step(params, shared, batch, None)
-    return eqx.tree_at(
-        lambda s: s.missing,
-        stats,
-        newton.missing_information(shared.log_weight, shared.log_one - shared.log_zero, share, batch),
-        is_leaf=lambda x: x is None,
+    return stats.replace(
+        missing=newton.missing_information(shared.log_weight, shared.log_one - shared.log_zero, share, batch)
     ), None
 
 
@@ -213,12 +210,12 @@ def _grown_to(size: int, first: bool) -> Transform:
     return Transform("splitting", grow)
 
 
-class Settings(eqx.Module):
+class Settings(Module):
     """Settings of a model: numbers are arguments of its programs; fields that shapes depend on are static."""
 
     smoothing: ScalarLike
-    n_components: int = eqx.field(static=True)  # to begin with
-    chosen: bool = eqx.field(static=True, default=False)  # `smoothing` is where the choice of it begins
+    n_components: int = static()  # to begin with
+    chosen: bool = static(default=False)  # `smoothing` is where the choice of it begins
 
 
 def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:

@@ -22,13 +22,14 @@ from jaxtyping import Float
 from latentbits.core.arrays import Array, namespace, pick
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
+from latentbits.core.module import Module
 from latentbits.models.mixture import coordinates, tuning
 from latentbits.models.mixture.coordinates import Counts, Params
 
 __all__ = ["State", "advance", "complete", "missing_information", "start"]
 
 
-class State(eqx.Module):
+class State(Module):
     """The best point, its eigenvalues and axes (in units of the complete information), and the damping of steps from
     it.
 

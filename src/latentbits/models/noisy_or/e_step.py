@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
@@ -59,7 +58,7 @@ def sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_sta
     stats = jax.lax.fori_loop(
         0, net.n_samples, lambda number, total: jax.tree.map(jnp.add, total, chain(number)), nothing
     )
-    return eqx.tree_at(lambda s: s.n_rows, stats, batch.weight.sum()), None  # thirds need not add up to one
+    return stats.replace(n_rows=batch.weight.sum()), None  # thirds need not add up to one
 
 
 def summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:

@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
+from latentbits.core.module import Module
 from latentbits.core.special import log1mexp
 from latentbits.core.states import state_block
 from latentbits.models.noisy_or import tuning
@@ -46,7 +46,7 @@ __all__ = [
 Priors = tuple[Float[Array, " _"], ...]  # log p(S) of all states of each hidden layer, bottom first
 
 
-class Statistics(eqx.Module):
+class Statistics(Module):
     """Sums over rows that the update (9) needs.
 
     For the weights between parents i and children j, S_j the state of the child, m_j = 1 where it was observed, and

@@ -27,12 +27,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int, Key, PyTree
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.core.special import log1mexp
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params
@@ -42,7 +42,7 @@ __all__ = ["Chains", "by_blocks", "folded", "gibbs", "gibbs_means", "sweep"]
 T = TypeVar("T", bound=PyTree[Array])
 
 
-class Chains(eqx.Module):
+class Chains(Module):
     """States and progress of the Gibbs chains.
 
     Attributes

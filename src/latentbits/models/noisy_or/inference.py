@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
@@ -10,6 +9,7 @@ from jaxtyping import Float, Key
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood
+from latentbits.core.module import Module
 from latentbits.models.noisy_or import enumeration, tuning
 from latentbits.models.noisy_or.annealing import annealed_evidence
 from latentbits.models.noisy_or.map_states import probable_states
@@ -21,7 +21,7 @@ from latentbits.models.noisy_or.state import Shared
 __all__ = ["Posterior", "complete", "decode", "infer", "log_likelihood", "sample"]
 
 
-class Posterior(eqx.Module):
+class Posterior(Module):
     """P(S_i = 1 | x) of all hidden units, the lowest layer first; and their most probable states together."""
 
     mean: Float[Array, "rows units"]

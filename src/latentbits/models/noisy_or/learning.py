@@ -28,13 +28,13 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array, namespace, on_device
 from latentbits.core.deterministic_sums import over_last
+from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params, log_noisy_or
@@ -42,7 +42,7 @@ from latentbits.models.noisy_or.network import Params, log_noisy_or
 __all__ = ["Stats", "log_prior_density", "new_weight", "state_statistics"]
 
 
-class Stats(eqx.Module):
+class Stats(Module):
     """Sums over rows; tuples run over the layers, from the bottom.
 
     Attributes

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
 
 from latentbits.core.arrays import Array
+from latentbits.core.module import Module
 from latentbits.core.special import log1mexp
 
 __all__ = ["Params", "causal_input", "log_joint", "log_noisy_or", "sample_layers"]
 
 
-class Params(eqx.Module):
+class Params(Module):
     """Weights from each layer to the one below it, bottom first; biases of each layer, the inputs first."""
 
     weights: tuple[Float[Array, "_ _"], ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Integral, Real
 
-import equinox as eqx
 import numpy as np
 
+from latentbits.core.module import Module, static
 from latentbits.models.noisy_or import enumeration, tuning
 
 __all__ = ["Settings", "counts_of", "is_exact", "prior_of"]
@@ -40,7 +40,7 @@ def counts_of(name: str, value: Sequence[int], second: str, least: int) -> tuple
     return counts[0], counts[1]
 
 
-class Settings(eqx.Module):
+class Settings(Module):
     """Settings of a network and its learning: numbers are arguments of what is compiled, the rest is its structure.
 
     Attributes
@@ -73,12 +73,12 @@ class Settings(eqx.Module):
         Temperatures of the estimate of log p(x).
     """
 
-    layer_sizes: tuple[int, ...] = eqx.field(static=True)
-    bias: bool = eqx.field(static=True)
-    learner: str = eqx.field(static=True)
-    schedule: str = eqx.field(static=True)
-    inference: str = eqx.field(static=True)
-    n_chains: int = eqx.field(static=True)
+    layer_sizes: tuple[int, ...] = static()
+    bias: bool = static()
+    learner: str = static()
+    schedule: str = static()
+    inference: str = static()
+    n_chains: int = static()
     leak: float
     alpha: float | None
     beta: float

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 from jaxtyping import Bool, Float, Int
 
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Progress
+from latentbits.core.module import Module
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.network import Params
@@ -15,7 +15,7 @@ from latentbits.models.noisy_or.settings import Settings
 __all__ = ["Shared", "State", "done", "first_state", "prepare"]
 
 
-class State(eqx.Module):
+class State(Module):
     """Memory that an update hands to the next.
 
     Attributes
@@ -54,7 +54,7 @@ class State(eqx.Module):
     level: tuple[Float[Array, ""], ...]
 
 
-class Shared(eqx.Module):
+class Shared(Module):
     """Values that a pass needs and no row changes."""
 
     depth: Int[Array, ""]  # hidden layers in use: in the paper's learning all, else those learned so far

@@ -6,7 +6,7 @@ Equinox itself brings layers, debugging and Pallas along, and takes longer to im
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
@@ -61,13 +61,17 @@ class Module:
 
     def replace(self: T, **changes: Any) -> T:
         """Return a copy with other values of some fields."""
-        record: Any = self
-        return cast(T, dataclasses.replace(record, **changes))
+        if unknown := changes.keys() - vars(self).keys():
+            raise TypeError(f"{type(self).__name__} has no field {min(unknown)!r}: give some of {list(vars(self))}")
+        record = object.__new__(type(self))  # unchecked: records of several maps or restarts have an axis in front
+        vars(record).update(vars(self), **changes)
+        return record
 
     def __eq__(self, other: object) -> bool:
-        mine, structure = jax.tree.flatten(self)
-        theirs, same = jax.tree.flatten(other)
-        return bool(structure == same) and all(np.array_equal(a, b) for a, b in zip(mine, theirs))
+        structure: Any = jax.tree.structure(self)
+        if structure != jax.tree.structure(other):
+            return False
+        return all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(self), jax.tree.leaves(other)))
 
     def __hash__(self) -> int:
         return hash(tuple(jax.tree.leaves(self)))

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 

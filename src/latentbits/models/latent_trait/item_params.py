@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from latentbits.core.arrays import Array, namespace, on_device
+from latentbits.core.module import Module
 
 __all__ = ["Params", "Shift", "can_shift", "free_of", "places_of", "recentred", "with_free"]
 
@@ -84,11 +85,11 @@ def with_free(params: Params, free: Float[Array, " free"]) -> Params:
     n = len(params.prior_mean)
     xp = namespace(params, free)
     padded = xp.append(free, 0.0)
-    new = []
+    new = {}
     for name, places in _value_fields():
         at = getattr(params, places).astype(int)
-        new.append(xp.where(at < n, padded[at], getattr(params, name)))
-    return eqx.tree_at(lambda p: [getattr(p, name) for name, _ in _value_fields()], params, new)
+        new[name] = xp.where(at < n, padded[at], getattr(params, name))
+    return params.replace(**new)
 
 
 def places_of(params: Params) -> Int[Array, "groups local"]:

@@ -101,7 +101,7 @@ def _init(template: Params, key: AnyKey, summary: Summary) -> Params:
     certain = xp.log(2000 * bits.observed + 1) * xp.sign(2 * bits.mean - 1)
     held = xp.where(xp.isnan(template.items), certain[:, None], template.items)
     items = xp.where(free, found, held)
-    begun = eqx.tree_at(lambda p: p.items, template, items)
+    begun = template.replace(items=items)
     return with_free(begun, free_of(begun))
 
 

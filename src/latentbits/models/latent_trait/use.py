@@ -13,6 +13,7 @@ from latentbits.core import nodes
 from latentbits.core.arrays import Array
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.module import Module
 from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep
 from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns, Params
 from latentbits.models.latent_trait.structure import Count, Structure, floats_of_grid, with_settings

@@ -9,10 +9,10 @@ what is left to gain hold there too.
 
 from __future__ import annotations
 
-import equinox as eqx
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, namespace
+from latentbits.core.module import Module
 from latentbits.core.special import TINY
 
 __all__ = ["Counts", "Params", "complete_information", "gradient", "of", "params_at"]

@@ -125,16 +125,9 @@ class LinearTrait(WithCriteria):
         return self._record()
 
     def _model_for(self, engine: Engine) -> Model:
-        self._check()
+        model = self._model()
         self._seen = look(engine)
-        return self._record(method="quadrature" if self._small(self._seen) else None, few=self._few)
-
-    def _small(self, seen: Seen) -> bool:
-        """Return whether a table of bits is so small that passes by the bound save less than they take to compile."""
-        if self.method != "auto" or not self._on_grid or self.n_maps > 1 or self._columns() != ALL_BITS:
-            return False
-        points = (self.n_nodes or nodes.first(self._q, seen)) ** self._q
-        return seen.n_rows * self.n_features_in_ * points <= nodes.FEW_TERMS
+        return model if self._few is None else self._record(few=self._few)
 
     @property
     def _n_restarts(self) -> int:

@@ -50,7 +50,7 @@ class LatentTrait(TraitOfColumns):
         with `n_samples` fixed draws of the latents.  "quadrature" is EM by nodes adapted to each row (Gauss-Hermite up
         to three dimensions, quasi-Monte Carlo above): maximum likelihood.  "auto" is variational EM to get near, and
         then quadrature: the same optimum, sooner (quadrature alone where rows have observed fewer than ten columns a
-        latent dimension, and of small tables of bits).
+        latent dimension).
     column_types : None, "infer", list or dict, default=None
         None takes bits only.  A list with "binary", "continuous" or "categorical" for each column; a dict from column
         names or positions to these, the rest being binary; or "infer": booleans and columns of nothing but 0 and 1 are

@@ -18,9 +18,6 @@ from latentbits.models.latent_trait.column_kinds import Columns, Params
 __all__ = ["MOST_CHECKED_CELLS", "affordable", "first", "needed"]
 
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
-# The same up to which learning begins with nodes.  Of the digits, in two dimensions 2.9e6 terms, 50 passes by 25 nodes
-# took 1.4 s of processor time; by the bound first 53 took 1.1 s, and compiling its E-step 1 s more.
-FEW_TERMS = 2**22
 FEW_NODES_PER_DIMENSION = 5  # a dimension, where rows have observed many columns
 MOST_CHECKED_CELLS = {1: 2**20, 2: 2**20, 3: 2**16, 4: 2**20}  # rows x columns of which the likelihood takes seconds
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from jax.tree_util import Partial
 
 from latentbits.core import secants
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Evaluate, Iterate, Measure, Schedule, Stage, Transform
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import accelerated_em
@@ -85,5 +86,5 @@ def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -
     )
 
 
-def _never(state: Secants) -> bool:
-    return False  # exact EM ends when it has converged
+def _never(state: Secants) -> Array:
+    return namespace(state.value).asarray(False)  # exact EM ends when it has converged

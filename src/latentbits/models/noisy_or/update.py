@@ -47,7 +47,7 @@ def update(
         worth = [g / m for g, m in zip(gain, memory, strict=True)]  # in all the rows that are remembered
         fitted, average = _when(
             _is_due_for_rare_causes(net, state, part),
-            lambda *found: _with_rare_causes(net, state, *found, stats, worth, part),
+            lambda now, counts: _with_rare_causes(net, state, now, counts, stats, worth, part),
             fitted,
             average,
         )

@@ -27,35 +27,22 @@ PROMISED_POINTS = 3
 
 
 class Anderson(Module):
-    """State between two steps.
+    """State between two steps."""
 
-    Attributes
-    ----------
-    value, best
-        The best objective so far, and where it was.
-    images
-        Images of the best point to fall back on, the boldest first: each must climb if the one before it did not.
-    refused
-        Times in a row that a step from `best` was taken back.
-    n_kept
-        Differences in memory, counted without end.
-    point, residual
-        The last good point, and G(x) - x there.
-    points, residuals
-        Differences of both between one good point and the next, the last few.
-    promised
-        Nats in all that were left to gain by the last points that were kept; see `promise`.
-    """
-
+    # value, best: the best objective so far, and where it was
     value: Float[Array, ""]
     best: Float[Array, " size"]
+    # images of the best point to fall back on, the boldest first: each must climb if the one before it did not
     images: Float[Array, "images size"]
-    refused: Int[Array, ""]
-    n_kept: Int[Array, ""]
+    refused: Int[Array, ""]  # times in a row that a step from `best` was taken back
+    n_kept: Int[Array, ""]  # differences in memory, counted without end
+    # point, residual: the last good point, and G(x) - x there
     point: Float[Array, " size"]
     residual: Float[Array, " size"]
+    # points, residuals: differences of both between one good point and the next, the last few
     points: Float[Array, "memory size"]
     residuals: Float[Array, "memory size"]
+    # nats in all that were left to gain by the last points that were kept; see `promise`
     promised: Float[Array, " promises"]
 
 

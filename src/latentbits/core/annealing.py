@@ -24,21 +24,12 @@ ALIKE_SHARE = 0.1  # chains whose weights differ from the heaviest by less, rela
 
 
 class Annealed(Module):
-    """An estimate on the log scale.
+    """An estimate on the log scale."""
 
-    Attributes
-    ----------
-    value
-        Log of the mean weight.
-    error
-        Its standard error.
-    effective
-        Effective number of chains, ``(sum w)^2 / sum w^2``, as a share of all: near 0, few chains carry the estimate,
-        and neither value nor error is to be trusted.
-    """
-
-    value: Float[Array, "*rows"]
-    error: Float[Array, "*rows"]
+    value: Float[Array, "*rows"]  # log of the mean weight
+    error: Float[Array, "*rows"]  # its standard error
+    # effective number of chains, ``(sum w)^2 / sum w^2``, as a share of all: near 0, few chains carry the estimate,
+    # and neither value nor error is to be trusted
     effective: Float[Array, "*rows"]
 
 

@@ -30,18 +30,11 @@ BEYOND = 0x9E3779B9
 
 
 class Packed(Module):
-    """Complete bits, eight to a byte, as `numpy.packbits` of rows along their columns gives them.
+    """Complete bits, eight to a byte, as `numpy.packbits` of rows along their columns gives them."""
 
-    Attributes
-    ----------
-    values
-        The bytes, (rows, bytes of a row).
-    n_columns
-        Bits of a row; what the last byte has beyond them does not count.
-    """
-
+    # the bytes, (rows, bytes of a row)
     values: Any  # of NumPy, of JAX, or a shape alone
-    n_columns: int = static()
+    n_columns: int = static()  # bits of a row; what the last byte has beyond them does not count
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -100,18 +93,12 @@ class Batch(Module):
 
 
 class SparseRows(Module):
-    """Raw rows as lists of their ones, in the order of the rows; padding is in a column that does not exist.
+    """Raw rows as lists of their ones, in the order of the rows; padding is in a column that does not exist."""
 
-    Attributes
-    ----------
-    columns, rows
-        Of each one: its column, and its row as counted from the first of the chunk.
-    n_rows, n_columns
-        Of the chunk.
-    """
-
+    # columns, rows: of each one: its column, and its row as counted from the first of the chunk
     columns: Int32[Array, " ones"] | Int32[np.ndarray, " ones"]
     rows: Int32[Array, " ones"] | Int32[np.ndarray, " ones"]
+    # n_rows, n_columns: of the chunk
     n_rows: int = static()
     n_columns: int = static()
 

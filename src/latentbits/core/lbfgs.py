@@ -23,24 +23,17 @@ ARMIJO_SHARE = (
 
 
 class LBFGS(Module):
-    """State between two passes.
+    """State between two passes."""
 
-    Attributes
-    ----------
-    value, point, gradient
-        The last good point, what was found there, and its gradient; -inf before there is one.
-    direction, step
-        Where the search goes from it, and how far the last trial was.
-    points, falls
-        Differences of points, and by how much the gradient fell along each, the latest last; zeros where there are no
-        more.
-    """
-
+    # value, point, gradient: the last good point, what was found there, and its gradient; -inf before there is one
     value: Float[Array, ""]
     point: Float[Array, " size"]
     gradient: Float[Array, " size"]
+    # direction, step: where the search goes from it, and how far the last trial was
     direction: Float[Array, " size"]
     step: Float[Array, ""]
+    # points, falls: differences of points, and by how much the gradient fell along each, the latest last; zeros where
+    # there are no more
     points: Float[Array, "memory size"]
     falls: Float[Array, "memory size"]
 

@@ -196,35 +196,25 @@ RowsOnHost: TypeAlias = Literal["never", "complete", "always"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Passing:
-    """A stage that passes over the rows.
+    """A stage that passes over the rows."""
 
-    Attributes
-    ----------
-    name
-        Shown by the progress bar and kept in the history.
-    measure
-        What its objective is of.
-    prepare, e_step, objective, start, start_rows, row_floats
-        Functions of the stage, and `update` and `done` where it has them; None takes the model's.  A variational and a
-        quadrature stage differ in `e_step`, an EM and an ascent stage in `update`.  `start_rows` goes with `e_step`: a
-        stage with its own E-step has its own, or none.
-    sparse, rows_on_host
-        Whether its own `e_step` takes a `SparseBatch`, too, or runs in NumPy; of the model's the model says so.
-    stops_early
-        Whether rows that are held out, if there are any, may end it, and with it learning: its points are models that
-        can be used (`engines/held_out.py`).
-    """
-
-    name: str = field(kw_only=False)
-    measure: Measure = Measure.LIKELIHOOD
+    name: str = field(kw_only=False)  # shown by the progress bar and kept in the history
+    measure: Measure = Measure.LIKELIHOOD  # what its objective is of
+    # prepare, e_step, objective, start, start_rows, row_floats: functions of the stage, and `update` and `done` where
+    # it has them; None takes the model's.  A variational and a quadrature stage differ in `e_step`, an EM and an
+    # ascent stage in `update`.  `start_rows` goes with `e_step`: a stage with its own E-step has its own, or none.
     prepare: Prepare | None = None
     e_step: EStep | None = None
     objective: Objective | None = None
     start: Start | None = None
     start_rows: StartRows | None = None
     row_floats: RowFloats | None = None
+    # sparse, rows_on_host: whether its own `e_step` takes a `SparseBatch`, too, or runs in NumPy; of the model's the
+    # model says so
     sparse: bool = False
     rows_on_host: RowsOnHost = "never"
+    # whether rows that are held out, if there are any, may end it, and with it learning: its points are models that
+    # can be used (`engines/held_out.py`)
     stops_early: bool = False
 
 

@@ -27,26 +27,15 @@ BLOCK_COLUMNS = 50  # their counts against all others should stay in the cache
 
 
 class Stats(Module):
-    """Weighted counts of rows; those of pairs are over rows in which both entries were seen.
-
-    Attributes
-    ----------
-    ones, observed
-        Of each column.
-    pair_ones
-        Both are 1.
-    pair_left
-        The first is 1, and the second is seen.
-    pair_observed
-        Both are seen.
-    """
+    """Weighted counts of rows; those of pairs are over rows in which both entries were seen."""
 
     n_rows: Float[Array, ""]
+    # ones, observed: of each column
     ones: Float[Array, " columns"]
     observed: Float[Array, " columns"]
-    pair_ones: Float[Array, "columns columns"]
-    pair_left: Float[Array, "columns columns"]
-    pair_observed: Float[Array, "columns columns"]
+    pair_ones: Float[Array, "columns columns"]  # both are 1
+    pair_left: Float[Array, "columns columns"]  # the first is 1, and the second is seen
+    pair_observed: Float[Array, "columns columns"]  # both are seen
 
 
 def count(batch: Batch) -> Stats:

@@ -32,38 +32,21 @@ FIRST_LENGTH, LENGTHENED, SHORTENED = 8.0, 1.1, 8.0
 
 
 class Secants(Module):
-    """State between two steps.
+    """State between two steps."""
 
-    Attributes
-    ----------
-    value, best, image
-        The best objective so far, where it was, and the image of that point under the map.
-    refused
-        Times in a row that a step from `best` was taken back.
-    residual
-        image - best.
-    longest
-        How many times as long as the map's `careful` steps may be.
-    n_kept
-        Differences in memory, counted without end.
-    points, residuals
-        Differences of both between one good point and the next, the last few.
-    n_sure
-        Passes in a row whose quadratic model has a top.
-    promised
-        What that model said is left to gain at the last points that were kept; inf before it is sure.
-    """
-
+    # value, best, image: the best objective so far, where it was, and the image of that point under the map
     value: Float[Array, ""]
     best: Float[Array, " size"]
     image: Float[Array, " size"]
-    refused: Int[Array, ""]
-    residual: Float[Array, " size"]
-    longest: Float[Array, ""]
-    n_kept: Int[Array, ""]
+    refused: Int[Array, ""]  # times in a row that a step from `best` was taken back
+    residual: Float[Array, " size"]  # image - best
+    longest: Float[Array, ""]  # how many times as long as the map's `careful` steps may be
+    n_kept: Int[Array, ""]  # differences in memory, counted without end
+    # points, residuals: differences of both between one good point and the next, the last few
     points: Float[Array, "memory size"]
     residuals: Float[Array, "memory size"]
-    n_sure: Int[Array, ""]
+    n_sure: Int[Array, ""]  # passes in a row whose quadratic model has a top
+    # what that model said is left to gain at the last points that were kept; inf before it is sure
     promised: Float[Array, " promises"]
 
 

@@ -58,20 +58,11 @@ def log_probabilities(p: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"]
 
 
 class HalfLine(NamedTuple):
-    """Standard Gaussian beyond a cut: all functions of the place z of the cut.
+    """Standard Gaussian beyond a cut: all functions of the place z of the cut."""
 
-    Attributes
-    ----------
-    log_mass
-        log Phi(z).
-    ratio
-        phi(z) / Phi(z), the derivative of `log_mass`.
-    variance
-        ``1 - ratio (z + ratio)``, that of the Gaussian below z; 1 plus the second derivative of `log_mass`.
-    """
-
-    log_mass: Float[Array, "*shape"]
-    ratio: Float[Array, "*shape"]
+    log_mass: Float[Array, "*shape"]  # log Phi(z)
+    ratio: Float[Array, "*shape"]  # phi(z) / Phi(z), the derivative of `log_mass`
+    # ``1 - ratio (z + ratio)``, that of the Gaussian below z; 1 plus the second derivative of `log_mass`
     variance: Float[Array, "*shape"]
 
 

@@ -30,17 +30,12 @@ LEAST_GAIN_NATS = 1e-4
 
 
 class Course(NamedTuple):
-    """Course of the likelihood of held-out rows.
+    """Course of the likelihood of held-out rows."""
 
-    Attributes
-    ----------
-    best
-        The largest mean log-likelihood so far, after each pass; -inf while they were impossible.
-    params, objective, n_iter
-        The point at which they were most probable; its objective, where the pass has one; and its pass.
-    """
-
+    # the largest mean log-likelihood so far, after each pass; -inf while they were impossible
     best: tuple[float, ...] = ()
+    # params, objective, n_iter: the point at which they were most probable; its objective, where the pass has one;
+    # and its pass
     params: PyTree = None
     objective: float = math.nan
     n_iter: int = 0

@@ -21,33 +21,20 @@ __all__ = ["Place", "Restarts", "check_place"]
 
 
 class Place(NamedTuple):
-    """Place of a fit between two passes, as a checkpoint keeps it.
+    """Place of a fit between two passes, as a checkpoint keeps it."""
 
-    Attributes
-    ----------
-    ended
-        Outcomes of restarts, with their numbers.
-    failure
-        Message of the last restart that failed.
-    restart, final
-        Number of the restart in work; and whether it is the best of them, which goes on alone.
-    stage, before, passed
-        Number of the stage among the heats or finals, the outcome of the stage before it, and the outcomes of all
-        stages that have passed over the rows.
-    standing
-        Place of the stage.
-    history, seconds
-        Records and time of all restarts together.
-    """
-
-    ended: list[tuple[Outcome, int]]
-    failure: str | None
+    ended: list[tuple[Outcome, int]]  # outcomes of restarts, with their numbers
+    failure: str | None  # message of the last restart that failed
+    # restart, final: number of the restart in work; and whether it is the best of them, which goes on alone
     restart: int
     final: bool
+    # stage, before, passed: number of the stage among the heats or finals, the outcome of the stage before it, and
+    # the outcomes of all stages that have passed over the rows
     stage: int
     before: Outcome
     passed: list[Outcome]
-    standing: Standing
+    standing: Standing  # place of the stage
+    # history, seconds: records and time of all restarts together
     history: list[Record]
     seconds: float
 

@@ -113,21 +113,11 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 
 
 
 class Measured(NamedTuple):
-    """A number that our runs gave.
+    """A number that our runs gave."""
 
-    Attributes
-    ----------
-    value
-        The number.
-    error
-        Its standard error over runs; None where it has none: an exact number, or a single run.
-    n
-        Runs that it comes from; None where that means nothing.
-    """
-
-    value: float
-    error: float | None = None
-    n: int | None = None
+    value: float  # the number
+    error: float | None = None  # its standard error over runs; None where it has none: an exact number, or a single run
+    n: int | None = None  # runs that it comes from; None where that means nothing
 
 
 def averaged(values: Any) -> Measured:

@@ -91,21 +91,11 @@ def _cores() -> list[int]:
 
 
 class Work(NamedTuple):
-    """Work that there is to do for a paper; other processes call it.
+    """Work that there is to do for a paper; other processes call it."""
 
-    Attributes
-    ----------
-    trials
-        Gives experiments that may be done in any order.
-    paper
-        Does all the rest, once they have ended.
-    accelerated
-        Whether the latter may use an accelerator.
-    """
-
-    trials: Callable[[], Sequence[Callable[[], Any]]]
-    paper: Callable[[], Any]
-    accelerated: bool = False
+    trials: Callable[[], Sequence[Callable[[], Any]]]  # gives experiments that may be done in any order
+    paper: Callable[[], Any]  # does all the rest, once they have ended
+    accelerated: bool = False  # whether the latter may use an accelerator
 
 
 class _Part(NamedTuple):

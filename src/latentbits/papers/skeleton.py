@@ -34,30 +34,15 @@ def silent(text: str) -> None:
 
 @dataclass
 class Run:
-    """A repetition under way.
+    """A repetition under way."""
 
-    Attributes
-    ----------
-    plan
-        How much is done.
-    out
-        The folder of the files.
-    say
-        Called with a line whenever there is something to tell.
-    notes
-        Lines for the page: what is not as it should be.
-    measured
-        Numbers that expected.json has ranges for.
-    figures
-        Files of each figure.
-    """
-
-    plan: Any
-    out: Path
-    say: Say = silent
-    notes: list[str] = field(default_factory=list)
+    plan: Any  # how much is done
+    out: Path  # the folder of the files
+    say: Say = silent  # called with a line whenever there is something to tell
+    notes: list[str] = field(default_factory=list)  # lines for the page: what is not as it should be
+    # numbers that expected.json has ranges for
     measured: dict[str, float | pages.Measured] = field(default_factory=dict)
-    figures: dict[str, list[str]] = field(default_factory=dict)
+    figures: dict[str, list[str]] = field(default_factory=dict)  # files of each figure
 
     def draw(self, number: str, figure: Any, name: str | None = None) -> None:
         """Write a figure as png and svg; `name` is that of the files, where the number does not make it."""

@@ -26,33 +26,16 @@ FIRST_ASYMPTOTE_LOGIT = -1.5  # where an asymptote without a prior begins
 
 
 class Plan(NamedTuple):
-    """The user's words on items, by position.
+    """The user's words on items, by position."""
 
-    Attributes
-    ----------
-    tied
-        One slope for all items: a free one, or 1 where the trait's variance is free.
-    guessed
-        Which have a free lower asymptote.
-    priors
-        Mean and standard deviation of the logit of each asymptote; None for no prior.
-    fixed
-        Values that are held, by item and parameter.
-    shared
-        For each parameter, sets of items that have it in common.
-    population
-        "standard", "variance" or "free": what of the trait's distribution is learned, in the first group.
-    weight_prior
-        Standard deviation of a normal prior on slopes.
-    """
-
-    tied: bool
-    guessed: tuple[bool, ...]
+    tied: bool  # one slope for all items: a free one, or 1 where the trait's variance is free
+    guessed: tuple[bool, ...]  # which have a free lower asymptote
+    # mean and standard deviation of the logit of each asymptote; None for no prior
     priors: tuple[tuple[float, float] | None, ...]
-    fixed: dict[tuple[int, str], float]
-    shared: dict[str, tuple[tuple[int, ...], ...]]
-    population: str
-    weight_prior: float | None
+    fixed: dict[tuple[int, str], float]  # values that are held, by item and parameter
+    shared: dict[str, tuple[tuple[int, ...], ...]]  # for each parameter, sets of items that have it in common
+    population: str  # "standard", "variance" or "free": what of the trait's distribution is learned, in the first group
+    weight_prior: float | None  # standard deviation of a normal prior on slopes
 
 
 def make_plan(

@@ -73,21 +73,11 @@ class Labels(NamedTuple):
 
 
 class People(NamedTuple):
-    """Rows with what is known of the people beside their answers.
+    """Rows with what is known of the people beside their answers."""
 
-    Attributes
-    ----------
-    X
-        Answers.
-    groups
-        Label of each row's group; None where there is one.
-    covariates
-        (n_rows, n_covariates) numbers, or a frame; None where there are none.
-    """
-
-    X: Any
-    groups: Any = None
-    covariates: Any = None
+    X: Any  # answers
+    groups: Any = None  # label of each row's group; None where there is one
+    covariates: Any = None  # (n_rows, n_covariates) numbers, or a frame; None where there are none
 
 
 # ---------------------------------------------------------------- what a fit learns of people

@@ -105,23 +105,14 @@ class Rows(NamedTuple):
 
 
 class Means(NamedTuple):
-    """Means to learn by, which an estimator has.
+    """Means to learn by, which an estimator has."""
 
-    Attributes
-    ----------
-    begin
-        (model, key, seconds left) to a fit from random starts.
-    go_on
-        (model, key, fit, iterations) to a fit from where another ended.
-    evaluate
-        (model, parameters) to a fit of no iteration.
-    evidence
-        (parameters, present size, size, sample or None for all rows) to the log evidence of each row.
-    """
-
+    # (model, key, seconds left) to a fit from random starts
     begin: Callable[[Model, Key[Array, ""], float | None], FitResult]
+    # (model, key, fit, iterations) to a fit from where another ended
     go_on: Callable[[Model, Key[Array, ""], FitResult, int], FitResult]
-    evaluate: Callable[[Model, PyTree], FitResult]
+    evaluate: Callable[[Model, PyTree], FitResult]  # (model, parameters) to a fit of no iteration
+    # (parameters, present size, size, sample or None for all rows) to the log evidence of each row
     evidence: Callable[[Params, Size, Size, np.ndarray | None], np.ndarray]
 
 

@@ -151,29 +151,19 @@ class Beginning(Module):
 
 
 class Course(Module):
-    """Numbers of the schedule.
+    """Numbers of the schedule."""
 
-    Attributes
-    ----------
-    n_iter
-        Iterations.
-    first, n_between
-        Until `first` all rows are learned from, after `n_between` more N_cut; None where all always are.
-    share, noise
-        Noise that is added to the components, as a part of sigma until the last tenth, and at every iteration.
-    temperature
-        To begin with.
-    quietest
-        Least noise, as a part of the rows' root mean square.
-    """
-
-    n_iter: float
+    n_iter: float  # iterations
+    # first, n_between: until `first` all rows are learned from, after `n_between` more N_cut; None where all always
+    # are
     first: float | None
     n_between: float
+    # share, noise: noise that is added to the components, as a part of sigma until the last tenth, and at every
+    # iteration
     share: float
     noise: float
-    temperature: float
-    quietest: float
+    temperature: float  # to begin with
+    quietest: float  # least noise, as a part of the rows' root mean square
 
 
 @cache

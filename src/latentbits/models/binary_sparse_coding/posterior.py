@@ -82,41 +82,23 @@ class Shared(Module):
 
 
 class States(NamedTuple):
-    """The states of eq. (4) over the candidates of a row, the same for all rows.
+    """The states of eq. (4) over the candidates of a row, the same for all rows."""
 
-    Attributes
-    ----------
-    bits
-        (states, candidates); the first one is empty.
-    features
-        (states, candidates + pairs): the bits, and which pairs are on together.
-    first, second
-        The two candidates of each pair.
-    """
-
-    bits: np.ndarray
-    features: np.ndarray
+    bits: np.ndarray  # (states, candidates); the first one is empty
+    features: np.ndarray  # (states, candidates + pairs): the bits, and which pairs are on together
+    # first, second: the two candidates of each pair
     first: np.ndarray
     second: np.ndarray
 
 
 class Way(NamedTuple):
-    """The way in which a device goes about it; results are the same but for rounding.
+    """The way in which a device goes about it; results are the same but for rounding."""
 
-    Attributes
-    ----------
-    axis
-        Along which causes, candidates and states lie; rows lie along the other.  On a CPU it is 0: reductions then run
-        along whole vectors of rows.  On a GPU it is 1: the threads that reduce a row read what lies side by side.
-    precision
-        Of the product W y; None is full precision.
-    cuda
-        Whether the kernels of `kernels.py` are used.
-    """
-
+    # along which causes, candidates and states lie; rows lie along the other.  On a CPU it is 0: reductions then run
+    # along whole vectors of rows.  On a GPU it is 1: the threads that reduce a row read what lies side by side.
     axis: int = 0
-    precision: jax.lax.DotAlgorithmPreset | None = None
-    cuda: bool = False
+    precision: jax.lax.DotAlgorithmPreset | None = None  # of the product W y; None is full precision
+    cuda: bool = False  # whether the kernels of `kernels.py` are used
 
 
 ON_CPU = Way()

@@ -14,48 +14,32 @@ __all__ = ["HENNIGES", "OURS", "RECIPES", "Recipe", "recipe_of"]
 
 
 class Recipe(NamedTuple):
-    """The place where learning starts, and its schedule.
+    """The place where learning starts, and its schedule."""
 
-    Attributes
-    ----------
-    init : {"random", "mean", "data"}
-        Components to start with: random, the mean of the rows plus noise, or rows drawn from the data plus noise.
-    init_scale : float or None
-        Standard deviation of what is random in them.  None takes a third ("random") or a twentieth of the root mean
-        square of the data.
-    init_noise : {"rms", "std", "residual"}
-        sigma to start with: the root mean square of the data; their standard deviation about the means of the columns,
-        as the paper has it for bars; or eq. (7) with the first components, in a pass of all rows that learns nothing
-        else, as the paper has it for images.
-    init_sparseness : float or None
-        pi H to start with; None takes 5, or H / 2 if that is less.
-    cut : "auto", (int, int) or None
-        (first, last): all rows are learned from before iteration `first`, the N_cut rows of highest evidence from
-        `last` on, and in between ever fewer.  "auto" takes a third and two thirds of the iterations, None learns from
-        all rows always.
-    parameter_noise : float or None
-        Standard deviation of the noise that is added to the components after each iteration, which separates equal
-        ones.  None takes 2.5 % of sigma, and nothing in the last tenth of the iterations.
-    temperature : float
-        Posteriors are flattened by this to begin with; it goes down to 1 in the first third of the iterations.
-    ranking : {"previous", "exact"}
-        Whether rows are ranked for `cut` by their evidence in the pass before, or in an additional pass with the
-        present parameters.
-    renew : bool
-        Whether a cause that no row uses starts again from a row that is explained badly.
-    noise_about : {"new", "old"}
-        Components that the noise (7) is measured about: W^new of (6), or W as printed (`equations.new_sigma`).
-    """
-
+    # components to start with: random, the mean of the rows plus noise, or rows drawn from the data plus noise
     init: str = "random"
+    # standard deviation of what is random in them.  None takes a third ("random") or a twentieth of the root mean
+    # square of the data.
     init_scale: float | None = None
+    # sigma to start with: the root mean square of the data; their standard deviation about the means of the columns,
+    # as the paper has it for bars; or eq. (7) with the first components, in a pass of all rows that learns nothing
+    # else, as the paper has it for images.
     init_noise: str = "rms"
-    init_sparseness: float | None = None
+    init_sparseness: float | None = None  # pi H to start with; None takes 5, or H / 2 if that is less
+    # (first, last): all rows are learned from before iteration `first`, the N_cut rows of highest evidence from
+    # `last` on, and in between ever fewer.  "auto" takes a third and two thirds of the iterations, None learns from
+    # all rows always.
     cut: str | tuple[int, int] | None = "auto"
+    # standard deviation of the noise that is added to the components after each iteration, which separates equal
+    # ones.  None takes 2.5 % of sigma, and nothing in the last tenth of the iterations.
     parameter_noise: float | None = None
+    # posteriors are flattened by this to begin with; it goes down to 1 in the first third of the iterations
     temperature: float = 3.0
+    # whether rows are ranked for `cut` by their evidence in the pass before, or in an additional pass with the
+    # present parameters
     ranking: str = "previous"
-    renew: bool = True
+    renew: bool = True  # whether a cause that no row uses starts again from a row that is explained badly
+    # components that the noise (7) is measured about: W^new of (6), or W as printed (`equations.new_sigma`)
     noise_about: str = "new"
 
     def cut_of(self, n_iter: int) -> tuple[int, int] | None:

@@ -88,23 +88,16 @@ def _bounds(
 
 
 class Integral(NamedTuple):
-    """The result of an integration over a row's cell.
+    """The result of an integration over a row's cell."""
 
-    Attributes
-    ----------
-    log_probability, error
-        The log of the Gaussian mass of the cell, and its standard error; -inf and 0 for a row without a cell.
-    mean, covariance
-        Of the latents within the cell.
-    ones
-        Share of the cell's mass in which each column is 1: of use for missing bits.
-    """
-
+    # log_probability, error: the log of the Gaussian mass of the cell, and its standard error; -inf and 0 for a row
+    # without a cell
     log_probability: Float[Array, " rows"]
     error: Float[Array, " rows"]
+    # mean, covariance: of the latents within the cell
     mean: Float[Array, "rows latents"]
     covariance: Float[Array, "rows latents latents"]
-    ones: Float[Array, "rows columns"]
+    ones: Float[Array, "rows columns"]  # share of the cell's mass in which each column is 1: of use for missing bits
 
 
 class _Sums(NamedTuple):

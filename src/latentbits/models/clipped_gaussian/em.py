@@ -81,21 +81,11 @@ class Stats(Module):
 
 
 class Way(Module):
-    """The settings that programs are compiled for.
+    """The settings that programs are compiled for."""
 
-    Attributes
-    ----------
-    rough
-        By few nodes, on the way.
-    bias
-        Whether columns have biases.
-    accelerate
-        Without, the step that always climbs.
-    """
-
-    rough: bool = static()
-    bias: bool = static()
-    accelerate: bool = static()
+    rough: bool = static()  # by few nodes, on the way
+    bias: bool = static()  # whether columns have biases
+    accelerate: bool = static()  # without, the step that always climbs
 
 
 def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:

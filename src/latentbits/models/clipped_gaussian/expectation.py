@@ -29,20 +29,14 @@ __all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density
 
 
 class Factors(Module):
-    """The model as factors, which the bits of all rows have in common.
+    """The model as factors, which the bits of all rows have in common."""
 
-    Attributes
-    ----------
-    weights, phi, psi
-        Of the model.  psi is 1 where both it and the weights are 0: a column without a cause is a coin.
-    squares
-        w_j w_k of each column, packed.
-    """
-
+    # weights, phi, psi: of the model.  psi is 1 where both it and the weights are 0: a column without a cause is a
+    # coin.
     weights: Float[Array, "columns latents"]
     phi: Float[Array, " columns"]
     psi: Float[Array, " columns"]
-    squares: Float[Array, "columns pairs"]
+    squares: Float[Array, "columns pairs"]  # w_j w_k of each column, packed
 
 
 def factors_of(

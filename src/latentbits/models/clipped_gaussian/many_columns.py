@@ -33,46 +33,26 @@ ROWS_PER_WORD = 64
 
 
 class Packed(NamedTuple):
-    """Rows as bits: 64 of them in a word of each column, the last ones padded with rows that were not seen.
+    """Rows as bits: 64 of them in a word of each column, the last ones padded with rows that were not seen."""
 
-    Attributes
-    ----------
-    n_rows
-        Without the padding.
-    ones, seen : (words, d) uint64
-        Bits that are 1; entries that are not missing, None where none is.
-    weights : (words, 64)
-        How often each row counts, 0 for padding; None for once.
-    """
-
-    n_rows: float
+    n_rows: float  # without the padding
+    # ones, seen: (words, d) uint64: bits that are 1; entries that are not missing, None where none is
     ones: np.ndarray
     seen: np.ndarray | None
-    weights: np.ndarray | None = None
+    weights: np.ndarray | None = None  # (words, 64): how often each row counts, 0 for padding; None for once
 
 
 class Found(NamedTuple):
-    """The correlations of the columns that vary, and counts of pairs.
+    """The correlations of the columns that vary, and counts of pairs."""
 
-    Attributes
-    ----------
-    means : (d,)
-        Shares of ones; 0.5 of a column that was never observed.
-    observed : (d,)
-        Rows with a bit.
-    columns : (v,)
-        Numbers of the columns that vary, in the order of the matrices.
-    binary, latent : (v, v) float32
-        C^ss and C^xx.
-    n_undetermined, n_corrected, n_pairs
-        Pairs that the data do not determine; those with an empty cell, which was corrected; all.
-    """
-
-    means: np.ndarray
-    observed: np.ndarray
-    columns: np.ndarray
+    means: np.ndarray  # (d,): shares of ones; 0.5 of a column that was never observed
+    observed: np.ndarray  # (d,): rows with a bit
+    columns: np.ndarray  # (v,): numbers of the columns that vary, in the order of the matrices
+    # binary, latent: (v, v) float32: C^ss and C^xx
     binary: np.ndarray
     latent: np.ndarray
+    # n_undetermined, n_corrected, n_pairs: pairs that the data do not determine; those with an empty cell, which was
+    # corrected; all
     n_undetermined: int
     n_corrected: int
     n_pairs: int

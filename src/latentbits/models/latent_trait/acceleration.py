@@ -43,25 +43,15 @@ class Move(Module):
 
 
 class State(Module):
-    """State of the optimiser.
+    """State of the optimiser."""
 
-    Attributes
-    ----------
-    anderson, move
-        The acceleration, and the change of coordinates in the last step.
-    longest
-        Longest step of a bit, in log-odds.
-    noise
-        Nats a row to which the objective is known: with few nodes it depends on where they are by that much.
-    caution
-        How often what a step promises may be left to gain; NaN leaves that to the objectives.
-    """
-
+    # anderson, move: the acceleration, and the change of coordinates in the last step
     anderson: Anderson
     move: Move
-    longest: Float[Array, ""]
+    longest: Float[Array, ""]  # longest step of a bit, in log-odds
+    # nats a row to which the objective is known: with few nodes it depends on where they are by that much
     noise: Float[Array, ""]
-    caution: Float[Array, ""]
+    caution: Float[Array, ""]  # how often what a step promises may be left to gain; NaN leaves that to the objectives
 
 
 def no_move(q: int, xp: Any = np) -> Move:

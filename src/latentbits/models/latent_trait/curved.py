@@ -54,23 +54,15 @@ SINGLE = np.dtype(np.float32)
 
 
 class Params(Module):
-    """The network.
+    """The network."""
 
-    Attributes
-    ----------
-    weights, bias
-        Weights and biases of the straight part.
-    layers
-        Weights of the units: from the latents to the first of them, from each layer to the next, and from the last to
-        the columns.
-    offsets
-        Biases of each layer of units.
-    """
-
+    # weights, bias: weights and biases of the straight part
     weights: Float[Array, "columns latents"]
     bias: Float[Array, " columns"]
+    # weights of the units: from the latents to the first of them, from each layer to the next, and from the last to
+    # the columns
     layers: tuple[Float[Array, "..."], ...]
-    offsets: tuple[Float[Array, "..."], ...]
+    offsets: tuple[Float[Array, "..."], ...]  # biases of each layer of units
 
 
 class Shared(Module):
@@ -82,59 +74,31 @@ class Shared(Module):
 
 
 class Stats(Module):
-    """Sums over rows.
-
-    Attributes
-    ----------
-    n_places
-        Rows that count, each once.
-    objective
-        log p (see `sum_rows`).
-    residual
-        For every point and column, the bits less what is expected there, each row by the point's share in it: the
-        gradient of the log-likelihood by the network's outputs.
-    """
+    """Sums over rows."""
 
     n_rows: Float[Array, ""]
-    n_places: Float[Array, ""]
-    objective: Float[Array, "2"]
+    n_places: Float[Array, ""]  # rows that count, each once
+    objective: Float[Array, "2"]  # log p (see `sum_rows`)
+    # for every point and column, the bits less what is expected there, each row by the point's share in it: the
+    # gradient of the log-likelihood by the network's outputs
     residual: Float[Array, "points columns"]
 
 
 class Scored(LogLikelihood):
-    """log p(x) of each row.
+    """log p(x) of each row."""
 
-    Attributes
-    ----------
-    deviations
-        Excess of p(x) by each net over that by all, as a share of it: for a sum over rows they add up, net by net.
-    """
-
+    # excess of p(x) by each net over that by all, as a share of it: for a sum over rows they add up, net by net
     deviations: Float[Array, "rows replicates"] | None = None
 
 
 class Settings(Module):
-    """Settings of learning; numbers are arguments of its programs.
+    """Settings of learning; numbers are arguments of its programs."""
 
-    Attributes
-    ----------
-    rate
-        Length of the first steps.
-    n_updates
-        Updates of the whole stage.
-    batch_size
-        Rows of an update.
-    n_rows
-        Rows of the table, each as often as it counts: what a prior is a part of.
-    precision
-        Precision of the prior on weights; None for none.
-    """
-
-    rate: Number
-    n_updates: Number
-    batch_size: Number
-    n_rows: Number
-    precision: Number | None
+    rate: Number  # length of the first steps
+    n_updates: Number  # updates of the whole stage
+    batch_size: Number  # rows of an update
+    n_rows: Number  # rows of the table, each as often as it counts: what a prior is a part of
+    precision: Number | None  # precision of the prior on weights; None for none
 
 
 class Structure(Module):

@@ -43,43 +43,27 @@ _Nodes: TypeAlias = tuple[Array, Array, Array]  # points, log-weights and odd pl
 
 
 class Grid(Module):
-    """Nodes for all rows.
+    """Nodes for all rows."""
 
-    Attributes
-    ----------
-    points, log_weights
-        Nodes of an expectation over N(0, I); the last ones may only fill a block, with weights of 0.
-    odd
-        Whether each is at an odd place: of its line, and in two dimensions whether its line is.
-    error
-        The least that is said of log p(row): a row's own estimate may be 0 by chance.
-    """
-
+    # points, log_weights: nodes of an expectation over N(0, I); the last ones may only fill a block, with weights of
+    # 0
     points: Float[Array | np.ndarray, "points latents"]
     log_weights: Float[Array | np.ndarray, " points"]
+    # whether each is at an odd place: of its line, and in two dimensions whether its line is
     odd: Float[Array | np.ndarray, "points latents"]
+    # the least that is said of log p(row): a row's own estimate may be 0 by chance
     error: Float[Array | np.ndarray, ""]
 
 
 class Integral(NamedTuple):
-    """Sums over the nodes of a grid, for rows.
+    """Sums over the nodes of a grid, for rows."""
 
-    Attributes
-    ----------
-    log_likelihood
-        log p(t) of eq. 1.
-    error
-        Error of it: where every other node is wrong by e, all of them are by about e squared.
-    mean
-        Mean of the latents.
-    expected
-        P(t_i = 1 | observed bits) of each column, whether it is observed or not.  A third of the work: where it was
-        not asked for it has no columns.
-    """
-
-    log_likelihood: Float[Array, " rows"]
+    log_likelihood: Float[Array, " rows"]  # log p(t) of eq. 1.
+    # error of it: where every other node is wrong by e, all of them are by about e squared
     error: Float[Array, " rows"]
-    mean: Float[Array, "rows latents"]
+    mean: Float[Array, "rows latents"]  # mean of the latents
+    # P(t_i = 1 | observed bits) of each column, whether it is observed or not.  A third of the work: where it was not
+    # asked for it has no columns.
     expected: Float[Array, "rows columns"]
 
 

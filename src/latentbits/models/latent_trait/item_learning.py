@@ -20,25 +20,15 @@ __all__ = ["Stats", "e_step"]
 
 
 class Stats(Module):
-    """Sums over rows, all in the free numbers.
-
-    Attributes
-    ----------
-    objective
-        log-likelihood, in two parts.
-    gradient, information
-        First derivatives of the log-likelihood, and minus the second ones.
-    unit
-        Fisher information, were the traits known.
-    spread
-        Sum of squared weights times products of rows' scores: the middle of the sandwich.
-    """
+    """Sums over rows, all in the free numbers."""
 
     n_rows: Float[Array, ""]
-    objective: Float[Array, "2"]
+    objective: Float[Array, "2"]  # log-likelihood, in two parts
+    # gradient, information: first derivatives of the log-likelihood, and minus the second ones
     gradient: Float[Array, " free"]
     information: Float[Array, "free free"]
-    unit: Float[Array, "free free"]
+    unit: Float[Array, "free free"]  # Fisher information, were the traits known
+    # sum of squared weights times products of rows' scores: the middle of the sandwich
     spread: Float[Array, "free free"]
 
 

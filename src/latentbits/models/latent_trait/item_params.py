@@ -15,38 +15,27 @@ __all__ = ["Params", "Shift", "can_shift", "free_of", "places_of", "recentred", 
 
 
 class Params(Module):
-    """Values, and beside each the place of its free number (their number, n_free, for what is held).
+    """Values, and beside each the place of its free number (their number, n_free, for what is held)."""
 
-    Attributes
-    ----------
-    items
-        (groups, columns, 2 or 3): slope, intercept and logit of the lower asymptote.
-    guessed
-        1 where a column has a lower asymptote, else 0.
-    mean, log_sd
-        Mean and log of the deviation of the trait in each group.
-    coefficients
-        Slopes of the trait in the covariates.
-    item_places, mean_places, sd_places, coefficient_places
-        Whole numbers from 0 to n_free, as floats: model files hold no others.
-    prior_mean, prior_precision
-        Parameters of a normal prior on each free number; precision 0 is none.
-    centre, scale
-        The mean of the trait is that of its group where covariates are `centre`, and coefficients are of covariates in
-        units of `scale`: 0 and 1 in a fitted model, mean and standard deviation of its table while it learns.
-    """
-
+    # (groups, columns, 2 or 3): slope, intercept and logit of the lower asymptote
     items: Float[Array | np.ndarray, "groups columns kinds"]
-    guessed: Float[Array | np.ndarray, " columns"]
+    guessed: Float[Array | np.ndarray, " columns"]  # 1 where a column has a lower asymptote, else 0
+    # mean, log_sd: mean and log of the deviation of the trait in each group
     mean: Float[Array | np.ndarray, " groups"]
     log_sd: Float[Array | np.ndarray, " groups"]
-    coefficients: Float[Array | np.ndarray, " covariates"]
+    coefficients: Float[Array | np.ndarray, " covariates"]  # slopes of the trait in the covariates
+    # item_places, mean_places, sd_places, coefficient_places: whole numbers from 0 to n_free, as floats: model files
+    # hold no others
     item_places: Float[Array | np.ndarray, "groups columns kinds"]
     mean_places: Float[Array | np.ndarray, " groups"]
     sd_places: Float[Array | np.ndarray, " groups"]
     coefficient_places: Float[Array | np.ndarray, " covariates"]
+    # prior_mean, prior_precision: parameters of a normal prior on each free number; precision 0 is none
     prior_mean: Float[Array | np.ndarray, " free"]
     prior_precision: Float[Array | np.ndarray, " free"]
+    # centre, scale: the mean of the trait is that of its group where covariates are `centre`, and coefficients are of
+    # covariates in units of `scale`: 0 and 1 in a fitted model, mean and standard deviation of its table while it
+    # learns
     centre: Float[Array | np.ndarray, " covariates"]
     scale: Float[Array | np.ndarray, " covariates"]
 

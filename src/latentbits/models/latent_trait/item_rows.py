@@ -89,27 +89,17 @@ def traits(params: Params, beside: Float[Array, "rows beside"]) -> tuple[Float[A
 
 
 class Terms(NamedTuple):
-    """Values and derivatives of rows' log P(t | theta) at their points, by z = a theta + d and the asymptote's logit.
+    """Values and derivatives of rows' log P(t | theta) at points, by z = a theta + d and the logit of the asymptote."""
 
-    Attributes
-    ----------
-    value
-        log P(t | theta).
-    z, g
-        First derivatives.
-    zz, zg, gg
-        Second derivatives.
-    fisher
-        Minus the expectations of these three over t.
-    """
-
-    value: Array
+    value: Array  # log P(t | theta)
+    # z, g: first derivatives
     z: Array
     g: Array | None
+    # zz, zg, gg: second derivatives
     zz: Array
     zg: Array | None
     gg: Array | None
-    fisher: tuple[Array, Array | None, Array | None]
+    fisher: tuple[Array, Array | None, Array | None]  # minus the expectations of these three over t
 
 
 def curves(

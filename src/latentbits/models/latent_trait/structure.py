@@ -26,24 +26,12 @@ __all__ = [
 
 
 class Structure(Module):
-    """Shapes that the programs of a model are compiled for.
+    """Shapes that the programs of a model are compiled for."""
 
-    Attributes
-    ----------
-    q
-        Number of latent dimensions.
-    columns
-        Which columns are of what kind.
-    tied
-        One weight for all columns.
-    accelerate
-        Whether parameters are expanded and steps extrapolated.
-    """
-
-    q: int = static()
-    columns: Columns = static()
-    tied: bool = static()
-    accelerate: bool = static()
+    q: int = static()  # number of latent dimensions
+    columns: Columns = static()  # which columns are of what kind
+    tied: bool = static()  # one weight for all columns
+    accelerate: bool = static()  # whether parameters are expanded and steps extrapolated
 
     @property
     def on_grid(self) -> bool:

@@ -39,15 +39,10 @@ class Posterior(Module):
 
 
 class Scored(LogLikelihood):
-    """log p(x) of each row, and the mean of its latents: one program gives both.
+    """log p(x) of each row, and the mean of its latents: one program gives both."""
 
-    Attributes
-    ----------
-    mean
-        Mean of the exact posterior; None above `nodes.MOST_GRID` dimensions, where points are drawn for the likelihood
-        alone.
-    """
-
+    # mean of the exact posterior; None above `nodes.MOST_GRID` dimensions, where points are drawn for the likelihood
+    # alone
     mean: Float[Array, "rows latents"] | None = None
 
 

@@ -33,25 +33,16 @@ LEAST = 1e-37  # what a sum of positive numbers may come to in float32
 
 
 class Inner(Module):
-    """Columns with others below them, and roots, as they are taken; a place that no column takes has column d + 1.
+    """Columns with others below them, and roots, as they are taken; a place that no column takes has column d + 1."""
 
-    Attributes
-    ----------
-    column
-        Which.
-    above
-        The place of what it hangs from: places are counted through all steps; then comes what roots hang from, whose
-        state makes no difference, and then where that goes which is no column's.
-    transition, turned
-        P(state | state of the parent), the parent's first, and last.
-    log_one, log_zero
-        log P(bit | state).
-    """
-
-    column: Int[Array, "*trees steps width"]
+    column: Int[Array, "*trees steps width"]  # which
+    # the place of what it hangs from: places are counted through all steps; then comes what roots hang from, whose
+    # state makes no difference, and then where that goes which is no column's
     above: Int[Array, "*trees steps width"]
+    # transition, turned: P(state | state of the parent), the parent's first, and last
     transition: Float[Array, "*trees steps width states states"]
     turned: Float[Array, "*trees steps width states states"]
+    # log_one, log_zero: log P(bit | state)
     log_one: Float[Array, "*trees steps width states"]
     log_zero: Float[Array, "*trees steps width states"]
 

@@ -12,31 +12,18 @@ __all__ = ["Params", "Posterior", "Settings", "Shared", "Stats"]
 
 
 class Params(Module):
-    """Trees, one after the other; states of the parent come before those of the column.
+    """Trees, one after the other; states of the parent come before those of the column."""
 
-    Attributes
-    ----------
-    weights
-        Share of the rows of each tree.
-    parent
-        The column that each hangs from; d for a root.
-    information
-        Mutual information of each column with its parent, nats, in the table; 0 for a root.
-    steps, leaves
-        The order in which sums run over a tree (`structure.py`).
-    transition
-        P(state | state of the parent); of a root the same for every state of what it hangs from.
-    emission
-        P(bit = 1 | state).
-    """
-
-    weights: Float[Array, " trees"]
-    parent: Int[Array, "trees columns"]
+    weights: Float[Array, " trees"]  # share of the rows of each tree
+    parent: Int[Array, "trees columns"]  # the column that each hangs from; d for a root
+    # mutual information of each column with its parent, nats, in the table; 0 for a root
     information: Float[Array, "trees columns"]
+    # steps, leaves: the order in which sums run over a tree (`structure.py`)
     steps: Int[Array, "trees steps width"]
     leaves: Int[Array, "trees batches together"]
+    # P(state | state of the parent); of a root the same for every state of what it hangs from
     transition: Float[Array, "trees columns states states"]
-    emission: Float[Array, "trees columns states"]
+    emission: Float[Array, "trees columns states"]  # P(bit = 1 | state)
 
 
 class Shared(Module):

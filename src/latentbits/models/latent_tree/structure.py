@@ -24,22 +24,13 @@ EIGHTHS = 8  # of the next power of two: to which numbers of steps are rounded, 
 
 
 class Structure(NamedTuple):
-    """A forest over the columns.
+    """A forest over the columns."""
 
-    Attributes
-    ----------
-    parent
-        Of each column; that of a root is d, one more than the last.
-    steps
-        (steps, width) columns with others below them, and roots, in an order in which children come before their
-        parents; d + 1 where there is none.
-    leaves
-        (batches, width) all other columns, filled up in the same way.
-    """
-
-    parent: np.ndarray
+    parent: np.ndarray  # of each column; that of a root is d, one more than the last
+    # (steps, width) columns with others below them, and roots, in an order in which children come before their
+    # parents; d + 1 where there is none
     steps: np.ndarray
-    leaves: np.ndarray
+    leaves: np.ndarray  # (batches, width) all other columns, filled up in the same way
 
 
 def cells(counts: Stats) -> np.ndarray:

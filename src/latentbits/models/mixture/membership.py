@@ -38,23 +38,13 @@ __all__ = ["Params", "model"]
 
 
 class Params(Module):
-    """P(bit = 1) of each column in each class, and how membership depends on covariates.
+    """P(bit = 1) of each column in each class, and how membership depends on covariates."""
 
-    Attributes
-    ----------
-    weights
-        Share of each class in the rows that were learned from.
-    means
-        P(bit = 1).
-    slopes
-        Of the logs of P(class | z): the intercept, and the slopes of the covariates as they are inside.
-    centre, turn
-        Covariates are (z - centre) @ turn inside.
-    """
-
-    weights: Float[Array, " components"]
-    means: Float[Array, "components columns"]
+    weights: Float[Array, " components"]  # share of each class in the rows that were learned from
+    means: Float[Array, "components columns"]  # P(bit = 1)
+    # of the logs of P(class | z): the intercept, and the slopes of the covariates as they are inside
     slopes: Float[Array, "components covariates_and_one"]
+    # centre, turn: covariates are (z - centre) @ turn inside
     centre: Float[Array, " covariates"]
     turn: Float[Array, "covariates covariates"]
 

@@ -51,17 +51,12 @@ class Statistics(Module):
 
     For the weights between parents i and children j, S_j the state of the child, m_j = 1 where it was observed, and
     g_j = 1 - exp(-u_j), ``f_ij = 1 - exp(-w_ij)`` has its maximum of likelihood at ``f_ij credit_ij / count_ij``.
-
-    Attributes
-    ----------
-    counts, credits
-        ``sum_n E[S_i m_j]`` and ``sum_n E[S_i S_j m_j / g_j]``, each (parents, children), bottom first.
-    bias_counts, bias_credits
-        The same for the cause that is always on, inputs first; the top layer has no other.
     """
 
+    # counts, credits: ``sum_n E[S_i m_j]`` and ``sum_n E[S_i S_j m_j / g_j]``, each (parents, children), bottom first
     counts: tuple[Float[Array, "_ _"], ...]
     credits: tuple[Float[Array, "_ _"], ...]
+    # bias_counts, bias_credits: the same for the cause that is always on, inputs first; the top layer has no other
     bias_counts: tuple[Float[Array, " _"], ...]
     bias_credits: tuple[Float[Array, " _"], ...]
 

@@ -43,24 +43,13 @@ T = TypeVar("T", bound=PyTree[Array])
 
 
 class Chains(Module):
-    """States and progress of the Gibbs chains.
+    """States and progress of the Gibbs chains."""
 
-    Attributes
-    ----------
-    states
-        Hidden layers, bottom first, each (units, rows).
-    chances
-        P(S_i = 1 | rest) of every unit at its turn in a row's last sweep, from which its state was drawn.
-    flip
-        The largest probability of a change that this sweep met.
-    sweeps
-        How many sweeps each row has made.
-    """
-
-    states: tuple[Float[Array, "_ rows"], ...]
+    states: tuple[Float[Array, "_ rows"], ...]  # hidden layers, bottom first, each (units, rows)
+    # P(S_i = 1 | rest) of every unit at its turn in a row's last sweep, from which its state was drawn
     chances: tuple[Float[Array, "_ rows"], ...]
-    flip: Float[Array, " rows"]
-    sweeps: Int[Array, " rows"]
+    flip: Float[Array, " rows"]  # the largest probability of a change that this sweep met
+    sweeps: Int[Array, " rows"]  # how many sweeps each row has made
 
 
 def folded(keys: Key[Array, " rows"], number: Int[Array, ""] | int) -> Key[Array, " rows"]:

@@ -43,36 +43,26 @@ __all__ = ["Stats", "log_prior_density", "new_weight", "state_statistics"]
 
 
 class Stats(Module):
-    """Sums over rows; tuples run over the layers, from the bottom.
-
-    Attributes
-    ----------
-    log_joint
-        log p(x, S), or log p(x) where states are summed over.
-    seen, credit
-        Trials and successes of each cause at each child, (parents, children).
-    bias_seen, bias_credit
-        The same of the biases, the top layer's too.
-    pivot_seen, pivot_credit
-        Trials and successes in the rows where the pivot child of a cause is on (`reseed_units.py`).
-    gain
-        For each hidden unit, log of how much more probable rows are with it than without it, all else as it is.
-    change
-        For each hidden unit, the probability that two draws at its turn in the last sweep differ.
-    odd, odd_weight
-        Bits of each layer that no cause explains, in the rows where these are least probable (`reseed_units.py`).
-    """
+    """Sums over rows; tuples run over the layers, from the bottom."""
 
     n_rows: Float[Array, ""]
-    log_joint: Float[Array, "2"]
+    log_joint: Float[Array, "2"]  # log p(x, S), or log p(x) where states are summed over
+    # seen, credit: trials and successes of each cause at each child, (parents, children)
     seen: tuple[Float[Array, "_ _"], ...]
     credit: tuple[Float[Array, "_ _"], ...]
+    # bias_seen, bias_credit: the same of the biases, the top layer's too
     bias_seen: tuple[Float[Array, " _"], ...]
     bias_credit: tuple[Float[Array, " _"], ...]
+    # pivot_seen, pivot_credit: trials and successes in the rows where the pivot child of a cause is on
+    # (`reseed_units.py`)
     pivot_seen: tuple[Float[Array, "_ _"], ...]
     pivot_credit: tuple[Float[Array, "_ _"], ...]
+    # for each hidden unit, log of how much more probable rows are with it than without it, all else as it is
     gain: tuple[Float[Array, " _"], ...]
+    # for each hidden unit, the probability that two draws at its turn in the last sweep differ
     change: tuple[Float[Array, " _"], ...]
+    # odd, odd_weight: bits of each layer that no cause explains, in the rows where these are least probable
+    # (`reseed_units.py`)
     odd: tuple[Float[Array, " _"], ...]
     odd_weight: tuple[Float[Array, ""], ...]
 

@@ -41,52 +41,30 @@ def counts_of(name: str, value: Sequence[int], second: str, least: int) -> tuple
 
 
 class Settings(Module):
-    """Settings of a network and its learning: numbers are arguments of what is compiled, the rest is its structure.
+    """Settings of a network and its learning: numbers are arguments of what is compiled, the rest is its structure."""
 
-    Attributes
-    ----------
-    layer_sizes
-        Units of each hidden layer, bottom first.
-    bias
-        Whether biases are learned; otherwise they are `leak`, but for those of the top layer.
-    learner
-        "robust", or as in the "paper".
-    schedule
-        For the paper's learner, which samples all layers from the beginning: "layers" are adapted one after the other,
-        those above keep their random start; all "together"; or by "stability", all too, but weights to a unit once the
-        unit itself rarely changes.
-    inference
-        "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can.
-    n_chains
-        Chains of the estimate of log p(x).
-    leak
-        The least bias while layers are learned one by one; at the end biases may be as small as the table says.
-    alpha, beta
-        Shape and rate of the gamma prior of the weights; None is an alpha of 1, with which the update is a ratio.
-    n_updates, n_joint
-        Updates of each layer, and of all together, of the robust learner.
-    n_sweeps
-        Most sweeps of a chain.
-    n_samples
-        Chains a row.
-    n_steps
-        Temperatures of the estimate of log p(x).
-    """
-
-    layer_sizes: tuple[int, ...] = static()
-    bias: bool = static()
-    learner: str = static()
+    layer_sizes: tuple[int, ...] = static()  # units of each hidden layer, bottom first
+    bias: bool = static()  # whether biases are learned; otherwise they are `leak`, but for those of the top layer
+    learner: str = static()  # "robust", or as in the "paper"
+    # for the paper's learner, which samples all layers from the beginning: "layers" are adapted one after the other,
+    # those above keep their random start; all "together"; or by "stability", all too, but weights to a unit once the
+    # unit itself rarely changes
     schedule: str = static()
+    # "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can
     inference: str = static()
-    n_chains: int = static()
+    n_chains: int = static()  # chains of the estimate of log p(x)
+    # the least bias while layers are learned one by one; at the end biases may be as small as the table says
     leak: float
+    # alpha, beta: shape and rate of the gamma prior of the weights; None is an alpha of 1, with which the update is a
+    # ratio
     alpha: float | None
     beta: float
+    # n_updates, n_joint: updates of each layer, and of all together, of the robust learner
     n_updates: int
     n_joint: int
-    n_sweeps: int
-    n_samples: int
-    n_steps: int
+    n_sweeps: int  # most sweeps of a chain
+    n_samples: int  # chains a row
+    n_steps: int  # temperatures of the estimate of log p(x)
 
     @property
     def n_layers(self) -> int:

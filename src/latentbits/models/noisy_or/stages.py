@@ -22,24 +22,12 @@ __all__ = ["Plan", "stages_of"]
 
 
 class Plan(NamedTuple):
-    """Settings of the stages, which no compiled function knows.
+    """Settings of the stages, which no compiled function knows."""
 
-    Attributes
-    ----------
-    n_epochs
-        Passes for each layer in the paper's.
-    batch_size
-        Rows for an update.
-    ranked
-        Whether the last stage estimates log p(x) where it cannot be summed, to rank restarts.
-    first_layer
-        Layers below this one have been learned already.
-    """
-
-    n_epochs: int = 10
-    batch_size: int = 2000
-    ranked: bool = False
-    first_layer: int = 1
+    n_epochs: int = 10  # passes for each layer in the paper's
+    batch_size: int = 2000  # rows for an update
+    ranked: bool = False  # whether the last stage estimates log p(x) where it cannot be summed, to rank restarts
+    first_layer: int = 1  # layers below this one have been learned already
 
 
 def stages_of(net: Settings, plan: Plan) -> tuple[Stage, ...]:

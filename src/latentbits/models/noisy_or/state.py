@@ -16,41 +16,19 @@ __all__ = ["Shared", "State", "done", "first_state", "prepare"]
 
 
 class State(Module):
-    """Memory that an update hands to the next.
+    """Memory that an update hands to the next."""
 
-    Attributes
-    ----------
-    layer
-        The hidden layer that is learned, from 1; one more than there are, where all are.
-    step
-        Updates in this stage.
-    since
-        Updates since idle units were put to new use.
-    rows
-        Most rows that an update of this stage had.
-    pivots
-        A child of each cause, by which it may be split.
-    average
-        Trials and successes of weights and biases, averaged over the last updates.
-    change
-        For each hidden unit, the probability of a change in the last updates.
-    met
-        In how many rows each unit was observed, in all updates of this stage.
-    gain
-        For each hidden unit, nats that it was good for in an update, averaged as its trials are.
-    level
-        For each layer, nats that the least probable bits without a cause cost in the last update.
-    """
-
-    layer: Int[Array, ""]
-    step: Int[Array, ""]
-    since: Int[Array, ""]
-    rows: Float[Array, ""]
-    pivots: tuple[Int[Array, " _"], ...]
-    average: tuple[tuple[Array, ...], ...]
-    change: tuple[Float[Array, " _"], ...]
-    met: tuple[Float[Array, " _"], ...]
+    layer: Int[Array, ""]  # the hidden layer that is learned, from 1; one more than there are, where all are
+    step: Int[Array, ""]  # updates in this stage
+    since: Int[Array, ""]  # updates since idle units were put to new use
+    rows: Float[Array, ""]  # most rows that an update of this stage had
+    pivots: tuple[Int[Array, " _"], ...]  # a child of each cause, by which it may be split
+    average: tuple[tuple[Array, ...], ...]  # trials and successes of weights and biases, averaged over the last updates
+    change: tuple[Float[Array, " _"], ...]  # for each hidden unit, the probability of a change in the last updates
+    met: tuple[Float[Array, " _"], ...]  # in how many rows each unit was observed, in all updates of this stage
+    # for each hidden unit, nats that it was good for in an update, averaged as its trials are
     gain: tuple[Float[Array, " _"], ...]
+    # for each layer, nats that the least probable bits without a cause cost in the last update
     level: tuple[Float[Array, ""], ...]
 
 

@@ -35,32 +35,19 @@ NAMES = {
 
 
 class Plan(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    large, few, small
-        The synthetic experiments: with weights as they are, the same from 500 rows, and with weights divided by seven.
-    theory
-        Sections 2.5, 2.6 and appendix A.
-    digits
-        The digits experiment.
-    stops
-        Iterations after each doubling at which the mixture's errors are drawn.
-    n_points
-        Units at which the pursuit's errors are drawn.
-    is_quick
-        Whether runs are too small for most of the findings.
-    """
-
+    # large, few, small: the synthetic experiments: with weights as they are, the same from 500 rows, and with weights
+    # divided by seven
     large: Experiment = Experiment("large", "large", 1000, 100)
     few: Experiment = Experiment("few", "large", 1000, 100, n_rows=500, ours=())
     small: Experiment = Experiment("small", "small", 400, None)
-    theory: theory.Theory = theory.Theory()
-    digits: usps.Setup = usps.Setup()
+    theory: theory.Theory = theory.Theory()  # sections 2.5, 2.6 and appendix A
+    digits: usps.Setup = usps.Setup()  # the digits experiment
+    # iterations after each doubling at which the mixture's errors are drawn
     stops: tuple[int, ...] = (0, 1, 2, 4, 8, 20)
-    n_points: int = 15
-    is_quick: bool = False
+    n_points: int = 15  # units at which the pursuit's errors are drawn
+    is_quick: bool = False  # whether runs are too small for most of the findings
 
 
 QUICK = Plan(

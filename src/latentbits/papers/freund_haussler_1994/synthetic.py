@@ -66,36 +66,16 @@ SEED_SHOWN = 0  # the seed whose machines are drawn
 
 
 class Experiment(NamedTuple):
-    """The paper's two, all weights as they are or divided by seven; and the first from fewer rows.
+    """The paper's two, all weights as they are or divided by seven; and the first from fewer rows."""
 
-    Attributes
-    ----------
-    name
-        Of the experiment.
-    target
-        "large" or "small": of `TARGETS`.
-    epochs
-        Of gradient ascent.
-    short
-        Epochs after a pursuit in the paper's row between; None has no such row.
-    n_rows
-        To learn from, and as many to test.
-    n_seeds
-        Repetitions, each with other rows.
-    ours
-        Methods beside the paper's.
-    rates
-        Of gradient ascent, to choose from.
-    """
-
-    name: str
-    target: str
-    epochs: int
-    short: int | None
-    n_rows: int = 4000
-    n_seeds: int = 20
-    ours: tuple[str, ...] = ("starts", "starts+gradient", "largest", "default")
-    rates: tuple[float, ...] = RATES
+    name: str  # of the experiment
+    target: str  # "large" or "small": of `TARGETS`
+    epochs: int  # of gradient ascent
+    short: int | None  # epochs after a pursuit in the paper's row between; None has no such row
+    n_rows: int = 4000  # to learn from, and as many to test
+    n_seeds: int = 20  # repetitions, each with other rows
+    ours: tuple[str, ...] = ("starts", "starts+gradient", "largest", "default")  # methods beside the paper's
+    rates: tuple[float, ...] = RATES  # of gradient ascent, to choose from
 
 
 def method_names(one: Experiment) -> list[str]:

@@ -35,21 +35,12 @@ SCALES = (0.02, 0.01)  # of the target's weights, at which the two normalisers a
 
 
 class Theory(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    n_bits
-        Of the distributions that machines are built for.
-    sizes
-        Numbers of bits whose projections are compared with a normal distribution.
-    n_seeds
-        Repetitions.
-    """
-
-    n_bits: int = 6
+    n_bits: int = 6  # of the distributions that machines are built for
+    # numbers of bits whose projections are compared with a normal distribution
     sizes: tuple[int, ...] = (16, 64, 256, 1024)
-    n_seeds: int = 50
+    n_seeds: int = 50  # repetitions
 
 
 def one_seed(theory: Theory, seed: int) -> dict[str, Any]:

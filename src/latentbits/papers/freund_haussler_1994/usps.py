@@ -69,28 +69,16 @@ class Digits(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    n_units
-        Units, and components.
-    n_train, n_test
-        Rows to learn from and to test.
-    n_seeds
-        Repetitions.
-    methods
-        Of the table.
-    summed
-        Units of the smaller machine whose likelihood is summed exactly, and set against a mixture of as many
-        parameters; None leaves likelihoods out.
-    """
-
-    n_units: int = 45
+    n_units: int = 45  # units, and components
+    # n_train, n_test: rows to learn from and to test
     n_train: int = 500
     n_test: int = 500
-    n_seeds: int = 10
-    methods: tuple[str, ...] = METHODS
+    n_seeds: int = 10  # repetitions
+    methods: tuple[str, ...] = METHODS  # of the table
+    # units of the smaller machine whose likelihood is summed exactly, and set against a mixture of as many
+    # parameters; None leaves likelihoods out
     summed: int | None = 12
 
 

@@ -43,31 +43,20 @@ class Fit(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    side
-        Width and height of a patch in pixels.
-    n_patches
-        N.
-    fits
-        The first two are drawn, the paper's and one with fewer causes; then the same two by our recipe.
-    nearest
-        Fits to an image of the paper's collection, at its scale: its own first, one with fewer causes, others.
-    cut, max_iter
-        Iterations: all patches before the first of `cut`, N_cut of them from the second on.
-    """
-
-    side: int = 26
-    n_patches: int = 200_000
+    side: int = 26  # width and height of a patch in pixels
+    n_patches: int = 200_000  # N
+    # the first two are drawn, the paper's and one with fewer causes; then the same two by our recipe
     fits: tuple[Fit, ...] = (
         Fit(700),
         Fit(200),
         Fit(700, recipe="ours"),
         Fit(200, recipe="ours"),
     )
+    # fits to an image of the paper's collection, at its scale: its own first, one with fewer causes, others
     nearest: tuple[Fit, ...] = (Fit(700), Fit(200), Fit(400), Fit(700, 6, 8), Fit(200, 6, 8))
+    # cut, max_iter: iterations: all patches before the first of `cut`, N_cut of them from the second on
     cut: tuple[int, int] = (66, 100)
     max_iter: int = 200
 

@@ -31,23 +31,10 @@ OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
 
 class Plan(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    n_rows
-        Of figure 1.
-    settings
-        The lines of the reliability table.
-    n_compared
-        Rows, and sets of them, in which truncated expectations are held against exact ones.
-    timed
-        Whether times are taken.
-    patches
-        The experiment on natural images; None takes the paper's on a GPU and the small one elsewhere.
-    """
-
-    n_rows: int = 500
+    n_rows: int = 500  # of figure 1
+    # the lines of the reliability table
     settings: tuple[Setting, ...] = (
         Setting(1000, 5.0, {"paper": N_PAPER, **OTHERS, "about": N_PAPER, "default": N_DEFAULT}),
         Setting(2000, 3.0, {"paper": N_PAPER, **OTHERS}),
@@ -56,8 +43,10 @@ class Plan(NamedTuple):
         Setting(500, 5.0, {"paper": N_OTHER}),  # more runs like those of figure 1
         Setting(500, 1.0, {"paper": N_OTHER}),
     )
+    # rows, and sets of them, in which truncated expectations are held against exact ones
     n_compared: tuple[int, int] = (5000, 10)
-    timed: bool = True
+    timed: bool = True  # whether times are taken
+    # the experiment on natural images; None takes the paper's on a GPU and the small one elsewhere
     patches: images.Setup | None = None
 
 

@@ -28,35 +28,14 @@ EXPLAINED_SHARES = (1.0, 0.5)  # simulated data: the paper's model, and one in w
 
 
 class Plan(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    samples
-        Numbers of random shifts of the bump; the last but one is drawn.
-    n_drawn
-        Rows sampled from the fitted model of the bump.
-    constraint_sizes, n_constrained
-        Numbers of bits that sum to zero, and rows of each.
-    laws
-        Hidden variables, biases or none, and the numbers of bits for which states are counted.
-    n_states
-        Draws of the hidden variables for each of these.
-    most_cells
-        States are counted one by one up to this number.
-    n_components, noise, n_morphs, n_draws
-        On the twos: of figure 4 (the paper's model has no noise), pairs between which morphs are compared with
-        cross-fades, and draws of the bootstrap for the errors of its spectra.
-    held_out, likelihood
-        Components for which unseen twos are scored, and those for which the likelihood is maximised, too.
-    n_seeds, n_simulated
-        Simulated sets of each kind, and rows of each.
-    """
-
-    samples: tuple[int, ...] = (20, 100, 1000)
-    n_drawn: int = 20_000
+    samples: tuple[int, ...] = (20, 100, 1000)  # numbers of random shifts of the bump; the last but one is drawn
+    n_drawn: int = 20_000  # rows sampled from the fitted model of the bump
+    # constraint_sizes, n_constrained: numbers of bits that sum to zero, and rows of each
     constraint_sizes: tuple[int, ...] = (2, 4, 6, 8, 16, 32, 64)
     n_constrained: int = 100_000
+    # hidden variables, biases or none, and the numbers of bits for which states are counted
     laws: tuple[tuple[int, bool, tuple[int, ...]], ...] = (
         (1, True, (16, 32, 64, 128, 256)),
         (2, True, (16, 32, 64, 128, 256)),
@@ -64,14 +43,19 @@ class Plan(NamedTuple):
         (2, False, (16, 32, 64, 128, 256)),
         (3, False, (16, 32, 64, 128)),
     )
-    n_states: int = 400_000
-    most_cells: int = 50_000
+    n_states: int = 400_000  # draws of the hidden variables for each of these
+    most_cells: int = 50_000  # states are counted one by one up to this number
+    # n_components, noise, n_morphs, n_draws: on the twos: of figure 4 (the paper's model has no noise), pairs between
+    # which morphs are compared with cross-fades, and draws of the bootstrap for the errors of its spectra
     n_components: int = 16
     noise: str = "none"
     n_morphs: int = 100
     n_draws: int = 20
+    # held_out, likelihood: components for which unseen twos are scored, and those for which the likelihood is
+    # maximised, too
     held_out: tuple[int, ...] = (0, 1, 2, 4, 8, 16)
     likelihood: tuple[int, ...] = (1, 2, 4)
+    # n_seeds, n_simulated: simulated sets of each kind, and rows of each
     n_seeds: int = 20
     n_simulated: int = 50_000
 

@@ -182,18 +182,10 @@ def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15, 
 
 
 class Shifts(NamedTuple):
-    """Meanings of second-layer units of a shifter.
+    """Meanings of second-layer units of a shifter."""
 
-    Attributes
-    ----------
-    kinds
-        "left", "right", "other" or "dead" for each.
-    places
-        For each, where in the row its bits are; none unless it is a shift.
-    """
-
-    kinds: list[str]
-    places: list[tuple[int, ...]]
+    kinds: list[str]  # "left", "right", "other" or "dead" for each
+    places: list[tuple[int, ...]]  # for each, where in the row its bits are; none unless it is a shift
 
     @property
     def n_covered(self) -> int:

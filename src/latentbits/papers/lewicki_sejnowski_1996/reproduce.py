@@ -28,26 +28,19 @@ N_RESAMPLES = 400  # of the runs with replacement, for the error of a median
 
 
 class Plan(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    n_seeds, n_plain
-        Networks of each problem; and of each lines problem by each of the paper's schedules: of 20 runs none would not
-        do to tell that less than 1 of 20 come out as the one network that the paper shows, of 40 it does.
-    n_rows
-        Rows that each is learned from.
-    problems, recipes
-        Problems of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`).
-    digits, digit_settings, n_digits
-        Sizes of the networks of digits, how they are learned, and from how many digits (None: all).
-    """
-
+    # n_seeds, n_plain: networks of each problem; and of each lines problem by each of the paper's schedules: of 20
+    # runs none would not do to tell that less than 1 of 20 come out as the one network that the paper shows, of 40 it
+    # does
     n_seeds: int = 20
     n_plain: int = 40
-    n_rows: int = 2000
+    n_rows: int = 2000  # rows that each is learned from
+    # problems, recipes: problems of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`)
     problems: tuple[str, ...] = tuple(problems.PROBLEMS)
     recipes: tuple[str, ...] = tuple(runs.RECIPES)
+    # digits, digit_settings, n_digits: sizes of the networks of digits, how they are learned, and from how many
+    # digits (None: all)
     digits: tuple[tuple[int, ...], ...] = ((64, 16), (32, 8))
     digit_settings: Mapping[str, Any] = {}
     n_digits: int | None = None

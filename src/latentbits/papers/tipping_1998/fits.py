@@ -66,22 +66,13 @@ MAIN = ("variational", "sampling", "auto")
 
 
 class Timed(NamedTuple):
-    """A fit, and medians over its repetitions.
+    """A fit, and medians over its repetitions."""
 
-    Attributes
-    ----------
-    result
-        The same at every repetition.
-    seconds, cpu_seconds
-        By the clock, and of the process.
-    shares
-        For each number of iterations from 0 on, the share of its time after which the fit stood there.
-    """
-
-    result: FitResult
+    result: FitResult  # the same at every repetition
+    # seconds, cpu_seconds: by the clock, and of the process
     seconds: float
     cpu_seconds: float
-    shares: np.ndarray
+    shares: np.ndarray  # for each number of iterations from 0 on, the share of its time after which the fit stood there
 
 
 # --- learning ---

@@ -37,44 +37,28 @@ WEAK_PRIOR_DEVIATION = 3.0  # standard deviation of the weights of maps that are
 
 
 class Plan(NamedTuple):
-    """Amount of work to be done.
+    """Amount of work to be done."""
 
-    Attributes
-    ----------
-    n_per_prototype, n_digits
-        Rows of each prototype, and of the digits at most.
-    algorithms
-        Rows of table 1.
-    repeats
-        Of the fits that are timed.
-    n_timed, n_timed_starts
-        Synthetic sets with flips of 0.05, and starts on the digits, on which the paper's two algorithms are timed.
-    n_seeds, n_starts
-        Synthetic sets of each noise, and starts on the digits.
-    pixels, n_draws
-        Numbers of pixels of the digits, and how often each number is drawn.
-    maps, n_mixtures
-        Numbers of maps, and mixtures of each, from starts of their own.
-    step
-        Of the grid for exact errors.
-    tol
-        Nats per row: an algorithm stops when an iteration gains less.
-    """
-
+    # n_per_prototype, n_digits: rows of each prototype, and of the digits at most
     n_per_prototype: int = 200
     n_digits: int = 10_000
-    algorithms: tuple[str, ...] = tuple(ALGORITHMS)
-    repeats: int = 7
+    algorithms: tuple[str, ...] = tuple(ALGORITHMS)  # rows of table 1
+    repeats: int = 7  # of the fits that are timed
+    # n_timed, n_timed_starts: synthetic sets with flips of 0.05, and starts on the digits, on which the paper's two
+    # algorithms are timed
     n_timed: int = 20
     n_timed_starts: int = 5
+    # n_seeds, n_starts: synthetic sets of each noise, and starts on the digits
     n_seeds: int = 20
     n_starts: int = 10
+    # pixels, n_draws: numbers of pixels of the digits, and how often each number is drawn
     pixels: tuple[int, ...] = (16, 64, 256)
     n_draws: int = 5
+    # maps, n_mixtures: numbers of maps, and mixtures of each, from starts of their own
     maps: tuple[int, ...] = (1, 2, 3)
     n_mixtures: int = 5
-    step: float = 0.05
-    tol: float = 1e-5
+    step: float = 0.05  # of the grid for exact errors
+    tol: float = 1e-5  # nats per row: an algorithm stops when an iteration gains less
 
 
 QUICK = Plan(n_digits=150, algorithms=MAIN, repeats=1, n_timed=2, n_timed_starts=0, n_seeds=3, n_starts=0, n_draws=0,

@@ -30,6 +30,7 @@ __all__ = [
     "categorical",
     "each",
     "fold_in",
+    "integers",
     "namespace",
     "normal",
     "on_device",
@@ -133,6 +134,22 @@ def uniform(key: Any, shape: tuple[int, ...] = (), low: Any = 0.0, high: Any = 1
     bits = first.astype(np.uint64) << np.uint64(32) | second
     one_to_two = (bits >> np.uint64(12) | np.uint64(0x3FF0000000000000)).view(np.float64)
     return np.maximum(low, (one_to_two.reshape(shape) - 1) * (high - low) + low)
+
+
+def integers(key: Any, shape: tuple[int, ...], n: Any) -> Any:
+    """Draw whole numbers below n, at most 2^32 - 1, as words of 32 bits.
+
+    >>> with jax.enable_x64(True):
+    ...     theirs = jax.random.randint(keys.typed(keys.of_seed(3)), (5,), 0, 1797, np.uint32)
+    >>> bool((integers(keys.of_seed(3), (5,), 1797) == np.asarray(theirs)).all())
+    True
+    """
+    if _typed(key):
+        return jax.random.randint(key, shape, 0, n, np.uint32)
+    high, low = (np.bitwise_xor(*keys.words(one, math.prod(shape))).astype(np.uint64) for one in split(key))
+    n = np.uint64(n)
+    found = (high % n * (np.uint64(2**16) % n * (np.uint64(2**16) % n) % n) + low % n) % 2**32 % n
+    return found.astype(np.uint32).reshape(shape)
 
 
 def normal(key: Any, shape: tuple[int, ...] = ()) -> Any:

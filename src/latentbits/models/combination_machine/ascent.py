@@ -10,15 +10,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Float
 
 from latentbits.core import lbfgs
 from latentbits.core.adam import Number
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import namespace, pick
 from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.core.module import Module
 from latentbits.models.combination_machine import evidence
@@ -65,7 +63,7 @@ def _momentum(learned: Learned) -> Callable[..., tuple[Bordered, Params]]:
 
 
 def _at_rest(params: Params) -> Bordered:
-    return jnp.zeros_like(bordered(params))
+    return namespace(params.weights).zeros_like(bordered(params))
 
 
 def momentum(
@@ -93,7 +91,7 @@ class Climb(Module):
 
 
 def _foot(params: Params) -> Climb:
-    nowhere = jnp.zeros_like(bordered(params))
+    nowhere = namespace(params.weights).zeros_like(bordered(params))
     nothing = Centre(nowhere[:, 0], nowhere[0])
     return Climb(lbfgs.start(nowhere.reshape(-1)), Coordinates(nothing, *nothing))
 
@@ -104,11 +102,11 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
         prior: Prior, state: Climb, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Climb, Params]:
         assert shared.expected is not None
-        n, here = some(stats.n_learned), bordered(params)
+        xp, n, here = namespace(params.weights), some(stats.n_learned), bordered(params)
         only_weights = np.pad(np.full(params.weights.shape, float(learned.weights)), [(0, 1), (0, 1)])
-        first = jnp.isneginf(state.optimiser.value)
+        first = xp.isneginf(state.optimiser.value)
         around = Coordinates.around(units, shared.expected, learned.input_bias, learned.weights)
-        coordinates = jax.tree.map(lambda new, old: jnp.where(first, new, old), around, state.coordinates)
+        coordinates = pick(first, around, state.coordinates)
 
         def pull(point: Float[Array, " size"]) -> Float[Array, " size"]:
             """Compute minus the slope of the logarithm of a prior of precision 1."""
@@ -116,11 +114,10 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
 
         old = evidence.now(prior, params.precision)
         known = evidence.information(units, shared.expected, n)
-        new = jnp.where(
-            progress.iteration % PASSES_PER_PRIOR == 0, evidence.precision(prior, old, params.weights, known), old
-        )
+        chosen = evidence.precision(prior, old, params.weights, known)
+        new = xp.where(progress.iteration % PASSES_PER_PRIOR == 0, chosen, old)
         optimiser = lbfgs.penalised(state.optimiser, new - old, pull)
-        value = (stats.log_weights[0].sum() - 0.5 * new * jnp.sum(jnp.square(params.weights))) / n - shared.log_z
+        value = (stats.log_weights[0].sum() - 0.5 * new * xp.square(params.weights).sum()) / n - shared.log_z
         point = coordinates.of(here).reshape(-1)
         slope = coordinates.gradient(gradient(shared, stats, learned)).reshape(-1) - new * pull(point)
         optimiser, ahead = lbfgs.advance(optimiser, point, value, slope)

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Float, Int
 
 from latentbits.core.adam import Adam, direction, falling
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Progress, Schedule
 from latentbits.core.module import Module
-from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
+from latentbits.models.combination_machine.bordered import Bordered, bordered, moved
 from latentbits.models.combination_machine.centring import Centre, centre_of, centred, followed, uncentred
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, expectations, gradient
 from latentbits.models.combination_machine.machine import Params, Units, some
@@ -51,8 +50,9 @@ class Pace(Module):
 
     def step(self, stats: Stats, progress: Progress) -> Float[Array, ""]:
         """Compute the step size; the last batch may be a short one, which Adam would not see."""
-        n_rows = jnp.maximum(stats.n_rows, stats.n_places)  # weights may be small numbers
-        share = jnp.minimum(1, n_rows / self.batch_size) * (stats.n_learned > 0)
+        xp = namespace(stats.n_rows)
+        n_rows = xp.maximum(stats.n_rows, stats.n_places)  # weights may be small numbers
+        share = xp.minimum(1, n_rows / self.batch_size) * (stats.n_learned > 0)
         return falling(self.rate, self.n_updates, progress) * share
 
     def over(self, n_updates: Int[Array, ""]) -> Array:
@@ -82,9 +82,9 @@ class Epochs(Module):
 
 def _first_epoch(params: Params) -> Epochs:
     """Make the state before the first batch."""
-    matrix = bordered(params)
-    centre = Centre(jnp.zeros(len(matrix)), jnp.zeros(matrix.shape[1]))
-    return Epochs(Adam.at_rest(matrix), centre, jnp.zeros((), jnp.int32), jnp.zeros(2), jnp.asarray(-jnp.inf), matrix)
+    xp, matrix = namespace(params.weights), bordered(params)
+    centre = Centre(xp.zeros(len(matrix)), xp.zeros(matrix.shape[1]))
+    return Epochs(Adam.at_rest(matrix), centre, xp.zeros((), "int32"), xp.zeros(2), xp.asarray(-xp.inf), matrix)
 
 
 def best_epoch(params: Params, state: Epochs) -> Params:
@@ -92,7 +92,7 @@ def best_epoch(params: Params, state: Epochs) -> Params:
     (held_out, n_held_out), best_value = np.asarray(state.held_out), float(state.best_value)
     if n_held_out < HELD_OUT_LEAST_ROWS or held_out / n_held_out >= best_value:
         return params  # where too few are held out to tell, the last is the best
-    return moved_on_host(params, state.best)
+    return moved(params, np.asarray(state.best))
 
 
 @cache
@@ -100,17 +100,17 @@ def _adam(learned: Learned) -> Callable[..., tuple[Epochs, Params]]:
     def update(
         pace: Pace, state: Epochs, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Epochs, Params]:
-        here = bordered(params)
+        xp, here = namespace(params.weights), bordered(params)
         # is an epoch over?  Then its machine is kept if it is the best so far
         over = progress.iteration > state.epoch
         held_out, n_held_out = state.held_out[0], state.held_out[1]
-        value = jnp.where(n_held_out >= HELD_OUT_LEAST_ROWS, held_out / jnp.maximum(n_held_out, 1), jnp.inf)
-        best_value = jnp.where(over, jnp.maximum(value, state.best_value), state.best_value)
-        best = jnp.where(over & (value >= state.best_value), here, state.best)
+        value = xp.where(n_held_out >= HELD_OUT_LEAST_ROWS, held_out / xp.maximum(n_held_out, 1), xp.inf)
+        best_value = xp.where(over, xp.maximum(value, state.best_value), state.best_value)
+        best = xp.where(over & (value >= state.best_value), here, state.best)
         now = stats.log_weights[1].sum() - stats.n_held_out * shared.log_z
-        so_far = jnp.where(over, 0, state.held_out) + jnp.stack([now, stats.n_held_out])
+        so_far = xp.where(over, 0, state.held_out) + xp.stack([now, stats.n_held_out])
 
-        share = jnp.maximum(CENTRE_STEP_SHARE, 1 / (1 + progress.step)) * (stats.n_learned > 0)
+        share = xp.maximum(CENTRE_STEP_SHARE, 1 / (1 + progress.step)) * (stats.n_learned > 0)
         means = stats.clamped / some(stats.n_learned)
         centre = followed(state.centre, centre_of(means, learned.input_bias), share)
         optimiser, change = direction(state.optimiser, centred(gradient(shared, stats, learned), centre))

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.models.combination_machine.machine import Machine, Params
 
-__all__ = ["Bordered", "bordered", "machine_in", "moved", "moved_on_host"]
+__all__ = ["Bordered", "bordered", "machine_in", "moved"]
 
 Bordered = Float[Array, "more_hidden more_inputs"]
 
 
 def bordered(machine: Machine, corner: Float[Array, ""] | float = 0.0) -> Bordered:
     """Make the matrix of a machine."""
-    upper = jnp.concatenate([machine.weights, machine.hidden_bias[:, None]], 1)
-    lower = jnp.append(machine.input_bias, corner)
-    return jnp.concatenate([upper, lower[None]])
+    xp = namespace(machine.weights)
+    upper = xp.concatenate([machine.weights, machine.hidden_bias[:, None]], 1)
+    lower = xp.append(machine.input_bias, corner)
+    return xp.concatenate([upper, lower[None]])
 
 
 def machine_in(matrix: Bordered) -> Machine:
@@ -38,11 +37,3 @@ def moved(params: Params, matrix: Bordered) -> Params:
     """Put another machine's parameters in place; log Z is unknown until the end of learning."""
     machine = machine_in(matrix)
     return replace(params, weights=machine.weights, hidden_bias=machine.hidden_bias, input_bias=machine.input_bias)
-
-
-def moved_on_host(params: Params, matrix: Bordered | np.ndarray) -> Params:
-    """Do the same as `moved`, without a program for every part."""
-    values = np.asarray(matrix)
-    parts = values[:-1, :-1], values[:-1, -1], values[-1, :-1]
-    weights, hidden_bias, input_bias = (jnp.asarray(part) for part in parts)
-    return replace(params, weights=weights, hidden_bias=hidden_bias, input_bias=input_bias)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.module import Module
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
@@ -43,7 +43,8 @@ def centre_of(means: Bordered, input_bias: bool, weights: bool = True) -> Centre
 
 
 def _ending(x: Float[Array, " n"], last: int) -> Float[Array, " n"]:
-    return jnp.where(jnp.arange(len(x)) == len(x) - 1, last, x)
+    xp = namespace(x)
+    return xp.where(np.arange(len(x)) == len(x) - 1, last, x)
 
 
 def followed(centre: Centre, batch: Centre, share: Float[Array, ""]) -> Centre:
@@ -62,10 +63,11 @@ def centred(slope: Bordered, centre: Centre) -> Bordered:
 
 def uncentred(machine: Bordered, centre: Centre) -> Bordered:
     """Turn centred parameters, or a step of them, into the machine's."""
-    hidden, inputs = jnp.sum(machine * centre.inputs, 1), jnp.sum(centre.hidden[:, None] * machine, 0)
-    last_row, last_column = (jnp.arange(n) == n - 1 for n in machine.shape)
-    on_border = jnp.where(last_column, hidden[:, None], 0) + jnp.where(last_row[:, None], inputs, 0)
-    return jnp.where(last_row[:, None] & last_column, 0, machine - on_border)
+    xp = namespace(machine)
+    hidden, inputs = (machine * centre.inputs).sum(1), (centre.hidden[:, None] * machine).sum(0)
+    last_row, last_column = (np.arange(n) == n - 1 for n in machine.shape)
+    on_border = xp.where(last_column, hidden[:, None], 0) + xp.where(last_row[:, None], inputs, 0)
+    return xp.where(last_row[:, None] & last_column, 0, machine - on_border)
 
 
 class Coordinates(Module):
@@ -86,9 +88,10 @@ class Coordinates(Module):
     @classmethod
     def around(cls, units: Units, means: Bordered, input_bias: bool, weights: bool) -> Coordinates:
         """Make the coordinates around the expectations under a machine; where weights may not move, around 0."""
+        xp = namespace(means)
         p, m = means[:, -1], means[-1]
-        hidden = 1 / jnp.sqrt(jnp.maximum(p * (1 - p), LEAST_VARIANCE))
-        inputs = 1 / jnp.sqrt(jnp.maximum(1 - m**2, LEAST_VARIANCE)) if units.name == "binary" else jnp.ones_like(m)
+        hidden = 1 / xp.sqrt(xp.maximum(p * (1 - p), LEAST_VARIANCE))
+        inputs = 1 / xp.sqrt(xp.maximum(1 - m**2, LEAST_VARIANCE)) if units.name == "binary" else xp.ones_like(m)
         return cls(centre_of(means, input_bias, weights), _ending(hidden, 1), _ending(inputs, 1))
 
     @property

@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.models.combination_machine.bordered import Bordered
 from latentbits.models.combination_machine.machine import Units
 from latentbits.models.combination_machine.tuning import PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION
@@ -47,30 +46,32 @@ class Prior(NamedTuple):
 
 def now(prior: Prior, alpha: Float[Array, ""]) -> Float[Array, ""]:
     """Return the precision where learning stands; nothing was chosen yet where it is 0."""
-    return jnp.where((prior.chosen > 0) & (alpha > 0), alpha, prior.precision)
+    chosen = (prior.chosen > 0) & (alpha > 0)
+    return namespace(alpha).where(chosen, alpha, prior.precision)
 
 
 def information(units: Units, expected: Bordered, n_rows: Float[Array, ""]) -> Float[Array, "hidden inputs"]:
     """Compute H by the expectations under a machine."""
+    xp = namespace(expected)
     p, m = expected[:-1, -1:], expected[-1:, :-1]
-    of_inputs = 1 - m**2 if units.name == "binary" else jnp.ones_like(m)
-    return n_rows * jnp.maximum(p * (1 - p) * of_inputs - (expected[:-1, :-1] - p * m) ** 2, 0)
+    of_inputs = 1 - m**2 if units.name == "binary" else xp.ones_like(m)
+    return n_rows * xp.maximum(p * (1 - p) * of_inputs - (expected[:-1, :-1] - p * m) ** 2, 0)
 
 
 def precision(
     prior: Prior, alpha: Float[Array, ""], weights: Float[Array, "hidden inputs"], known: Float[Array, "hidden inputs"]
 ) -> Float[Array, ""]:
     """Choose the next alpha; a prior that is given keeps its precision."""
-    alpha = now(prior, alpha)
-    determined = jnp.sum(known / jnp.maximum(known + alpha, 1e-12))
-    chosen = determined / jnp.maximum(jnp.sum(weights**2), 1e-12)
-    return jnp.where(prior.chosen > 0, jnp.clip(chosen, PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION), prior.precision)
+    xp, alpha = namespace(known), now(prior, alpha)
+    determined = (known / xp.maximum(known + alpha, 1e-12)).sum()
+    chosen = determined / xp.maximum((weights**2).sum(), 1e-12)
+    return xp.where(prior.chosen > 0, xp.clip(chosen, PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION), prior.precision)
 
 
 def lost(
     prior: Prior, alpha: Float[Array, ""], weights: Float[Array, "hidden inputs"], known: Float[Array, "hidden inputs"]
 ) -> Float[Array, ""]:
     """Compute what the prior takes off the log-likelihood, and what weights could be where it is chosen."""
-    alpha = now(prior, alpha)
-    occam = 0.5 * jnp.sum(jnp.log1p(known / jnp.where(alpha > 0, alpha, 1)))
-    return 0.5 * alpha * jnp.sum(weights**2) + prior.chosen * occam
+    xp, alpha = namespace(known), now(prior, alpha)
+    occam = 0.5 * xp.log1p(known / xp.where(alpha > 0, alpha, 1)).sum()
+    return 0.5 * alpha * (weights**2).sum() + prior.chosen * occam

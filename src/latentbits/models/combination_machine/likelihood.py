@@ -6,8 +6,7 @@
     d / d b_j      = sum_x x_j                - N E[x_j]
 
 
-The clamped part is a sum over rows; the other is no sum over rows but over states, so `prepare` has it: exact
-(`partition.py`), over the states with few active units (`truncation.py`) or over the largest terms (`largest.py`).
+The clamped part is a sum over rows; the other is no sum over rows but over states, so `prepare` has it (`sums.py`).
 """
 
 from __future__ import annotations
@@ -22,19 +21,18 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Progress
 from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import missing_inputs
 from latentbits.models.combination_machine.bordered import Bordered, bordered
-from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import Params, Units, machine_of, softplus, some
-from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.rows import Bound, fields, held_below, held_out_weight, inputs_of, summed
-from latentbits.models.combination_machine.truncation import few_active, sparse_moments
-from latentbits.models.combination_machine.tuning import FLOAT32_LEAST_UNITS, HELD_OUT_LEAST_ROWS
+from latentbits.models.combination_machine.sums import moments
+from latentbits.models.combination_machine.truncation import few_active
+from latentbits.models.combination_machine.tuning import HELD_OUT_LEAST_ROWS
 
 __all__ = ["NO_HOLES", "Learned", "Shared", "Stats", "e_step", "expectations", "gradient", "objective"]
 
@@ -134,15 +132,8 @@ def expectations(units: Units, max_active: int | None, max_terms: int | None) ->
     """Make `prepare` of a stage that climbs: log Z and the expectations under the machine."""
 
     def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
-        machine = machine_of(params)
-        if max_active is not None:
-            log_z, moments = sparse_moments(units, machine, max_active)[:2]
-        elif max_terms is not None:
-            log_z, moments, _ = largest_moments(units, machine, max_terms)
-        else:
-            single = n_enumerated(units, *params.weights.shape) >= FLOAT32_LEAST_UNITS
-            log_z, moments = exact_moments(units, machine, np.dtype(np.float32 if single else np.float64))
-        return Shared(log_z, bordered(moments, 1.0))
+        log_z, expected = moments(units, machine_of(params), max_active, max_terms)
+        return Shared(log_z, bordered(expected, 1.0))
 
     return prepare
 
@@ -151,7 +142,7 @@ def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     """Compute the log-likelihood of the held-out rows, as if they were all; of the others where these are too few."""
     learned, held_out = stats.log_weights.sum(1) - stats.sums[-2:, -1] * shared.log_z
     scaled = held_out * stats.n_rows / some(stats.n_held_out)
-    return jnp.where(stats.n_held_out >= HELD_OUT_LEAST_ROWS, scaled, learned)
+    return namespace(scaled).where(stats.n_held_out >= HELD_OUT_LEAST_ROWS, scaled, learned)
 
 
 class Learned(NamedTuple):

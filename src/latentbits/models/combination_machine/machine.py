@@ -27,8 +27,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Key
+from scipy.special import expit
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, on_device
 from latentbits.core.module import Module
 from latentbits.core.special import log_cosh
 
@@ -44,6 +45,7 @@ __all__ = [
     "input_field",
     "log_weight",
     "machine_of",
+    "sigmoid",
     "softplus",
     "some",
 ]
@@ -112,7 +114,11 @@ def _draw_normal(key: Key[Array, ""], a: Float[Array, "*shape"]) -> Float[Array,
     return a + jax.random.normal(key, a.shape, a.dtype)
 
 
-BINARY = Units("binary", lambda a: np.log(2.0) + log_cosh(a), jnp.tanh, _draw_sign, jnp.zeros_like)
+def _tanh(a: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    return namespace(a).tanh(a)
+
+
+BINARY = Units("binary", lambda a: np.log(2.0) + log_cosh(a), _tanh, _draw_sign, jnp.zeros_like)
 REAL = Units("real", lambda a: 0.5 * (a**2 + np.log(2 * np.pi)), lambda a: a, _draw_normal, lambda x: -0.5 * x**2)
 UNITS = {"binary": BINARY, "real": REAL}
 
@@ -124,12 +130,18 @@ def machine_of(params: Params) -> Machine:
 
 def softplus(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Compute log(1 + exp x), of which XLA makes a far smaller program than of `jax.nn.softplus`."""
-    return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+    xp = namespace(x)
+    return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+def sigmoid(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Compute the logistic function, the derivative of `softplus`."""
+    return jax.nn.sigmoid(x) if on_device(x) else expit(x)
 
 
 def some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return numbers of rows to divide by, 1 where there are none."""
-    return jnp.where(rows > 0, rows, 1)
+    return namespace(rows).where(rows > 0, rows, 1)
 
 
 def hidden_field(machine: Machine, x: Float[Array, "*rows inputs"]) -> Float[Array, "*rows hidden"]:

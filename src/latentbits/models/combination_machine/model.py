@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int, Key
+from jaxtyping import Float, Int, Key, UInt32
 
+from latentbits.core import keys as raw_keys
 from latentbits.core.annealing import Annealed
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import AnyKey, Array, namespace, normal
 from latentbits.core.batch import Batch, SparseBatch
+from latentbits.core.compilation import Program
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
 from latentbits.core.module import Module
 from latentbits.core.states import sparse_states
@@ -40,13 +42,13 @@ from latentbits.models.combination_machine.machine import (
     machine_of,
     softplus,
 )
-from latentbits.models.combination_machine.partition import exact_log_partition, log_partition_on_host, n_enumerated
+from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.recipes import OURS, Recipe
 from latentbits.models.combination_machine.rows import fields, inputs_of, takes_ones
-from latentbits.models.combination_machine.truncation import few_active, sparse_moments
+from latentbits.models.combination_machine.sums import log_partition
+from latentbits.models.combination_machine.truncation import few_active
 from latentbits.models.combination_machine.tuning import (
     DRAWN_MOST_UNITS,
-    FLOAT64_MOST_UNITS,
     HOST_MOST_FLOATS,
     LOG2_STATES_PER_BLOCK,
     PURSUIT_NATS_PER_PARAMETER,
@@ -89,29 +91,22 @@ def is_exact(units: Units, n_hidden: int, n_inputs: int) -> bool:
     return n_enumerated(units, n_hidden, n_inputs) <= most_enumerated()
 
 
-@cache
-def _exact_log_z(units: Units, dtype: Any) -> Any:
-    return jax.jit(lambda machine: exact_log_partition(units, machine, dtype))
-
-
-@cache
-def _sparse_log_z(units: Units, max_active: int) -> Any:
-    return jax.jit(lambda machine: sparse_moments(units, machine, max_active).log_z)
-
-
-@cache
-def _annealed_log_z(units: Units, n_chains: int) -> Any:
-    def estimate(
-        machine: Machine, key: Key[Array, ""], n_steps: int | Int[Array, ""], rows: Float[Array, "rows inputs"] | None
-    ) -> Annealed:
-        return annealed_log_partition(units, machine, key, None, n_chains, n_steps, rows=rows)
-
-    return jax.jit(estimate)
+@partial(Program, seldom=True)
+def _annealed_log_z(
+    machine: Machine,
+    words: UInt32[Array, "2"],
+    n_steps: Int[Array, ""],
+    rows: Float[Array, "rows inputs"] | None,
+    *,
+    units: Units,
+    n_chains: int,
+) -> Annealed:
+    return annealed_log_partition(units, machine, raw_keys.typed(words), None, n_chains, n_steps, rows=rows)
 
 
 def with_log_partition(
     units: Units,
-    key: Key[Array, ""],
+    key: AnyKey,
     params: Params,
     n_chains: int,
     n_steps: int,
@@ -127,22 +122,18 @@ def with_log_partition(
     max_active
         Of a machine that has no states with more active units.
     """
-    machine = machine_of(params)
-    n_states = n_enumerated(units, *machine.weights.shape)
+    machine = to_numpy(machine_of(params))
     error, effective = 0.0, 1.0
-    if max_active is not None:
-        log_z = _sparse_log_z(units, max_active)(machine)
-    elif 2**n_states * sum(machine.weights.shape) <= HOST_MOST_FLOATS:
-        log_z = log_partition_on_host(units, to_numpy(machine))
-    elif n_states <= most_enumerated():
-        log_z = _exact_log_z(units, np.dtype(np.float64 if n_states <= FLOAT64_MOST_UNITS else np.float32))(machine)
+    if max_active is not None or is_exact(units, *machine.weights.shape):
+        log_z = log_partition(units, machine, max_active, HOST_MOST_FLOATS)
     else:
         single = np.dtype(np.float32)
         with rows_in(single):
             narrow = jax.tree.map(lambda x: np.asarray(x, single), (machine, rows))
-            found = _annealed_log_z(units, n_chains)(narrow[0], key, n_steps, narrow[1])
+            given = raw_keys.raw(key), np.int32(n_steps), narrow[1]
+            found = _annealed_log_z(narrow[0], *given, units=units, n_chains=n_chains)
         log_z, error, effective = found.value, found.error, found.effective
-    known = [jnp.asarray(np.asarray(x, np.float64)) for x in (log_z, error, effective)]
+    known = [np.asarray(x, np.float64) for x in (log_z, error, effective)]
     return replace(params, log_partition=known[0], log_partition_error=known[1], log_partition_effective=known[2])
 
 
@@ -166,7 +157,7 @@ def without_idle(params: Params) -> Params:
     """Leave out units that a pursuit has not found."""
     weights, hidden_bias = np.asarray(params.weights), np.asarray(params.hidden_bias)
     found = np.any(weights != 0, axis=1)
-    return params.replace(weights=jnp.asarray(weights[found]), hidden_bias=jnp.asarray(hidden_bias[found]))
+    return replace(params, weights=weights[found], hidden_bias=hidden_bias[found])
 
 
 # ---------------------------------------------------------------- use
@@ -181,18 +172,14 @@ def _summed(units: Units, max_active: int | None) -> Callable[..., Shared]:
     """Make `prepare` for machines on the way, whose log Z is not known yet."""
 
     def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
-        machine = machine_of(params)
-        if max_active is not None:
-            return Shared(sparse_moments(units, machine, max_active).log_z, None)
-        single = n_enumerated(units, *machine.weights.shape) > FLOAT64_MOST_UNITS
-        return Shared(exact_log_partition(units, machine, np.dtype(np.float32 if single else np.float64)), None)
+        return Shared(log_partition(units, machine_of(params), max_active), None)
 
     return prepare
 
 
 def _evaluated(params: Params, state: Any, progress: Progress | None) -> Shared:
     """Share the log Z that is known, in the form that a climb has it: the last stage then shares the climb's E-step."""
-    return Shared(params.log_partition, jnp.zeros_like(bordered(params)))
+    return Shared(params.log_partition, namespace(params.weights).zeros_like(bordered(params)))
 
 
 def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -> Array:
@@ -299,41 +286,38 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
 # ---------------------------------------------------------------- learning
 
 
-def _random_weights(key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "hidden inputs"]:
-    return RANDOM_WEIGHTS_LENGTH * jax.random.normal(key, shape) / np.sqrt(shape[1])
+def _random_weights(key: AnyKey, shape: tuple[int, int]) -> Float[Array, "hidden inputs"]:
+    return RANDOM_WEIGHTS_LENGTH * normal(key, shape) / np.sqrt(shape[1])
 
 
 @cache
-def _begin(n_hidden: int, kind: str, input_bias: bool, pursues: bool) -> Callable[[Key[Array, ""], Summary], Params]:
-    def init(key: Key[Array, ""], summary: Summary) -> Params:
-        d = len(summary.mean)
+def _begin(n_hidden: int, kind: str, input_bias: bool, pursues: bool) -> Callable[[AnyKey, Summary], Params]:
+    def init(key: AnyKey, summary: Summary) -> Params:
+        xp, d = namespace(summary.mean), len(summary.mean)
         if kind == "binary":
             share = (summary.mean * summary.observed + 0.5) / (summary.observed + 1)
-            bias = 0.5 * (jnp.log(share) - jnp.log1p(-share))  # half the log-odds
+            bias = 0.5 * (xp.log(share) - xp.log1p(-share))  # half the log-odds
         else:
             bias = summary.mean
-        weights = jnp.zeros((n_hidden, d)) if pursues else _random_weights(key, (n_hidden, d))
-        unknown = jnp.asarray(jnp.nan)
-        bias = bias if input_bias else jnp.zeros(d)
-        return Params(weights, jnp.zeros(n_hidden), bias, unknown, unknown, unknown, jnp.zeros(()))
+        weights = xp.zeros((n_hidden, d)) if pursues else _random_weights(key, (n_hidden, d))
+        unknown = xp.asarray(xp.nan)
+        bias = bias if input_bias else xp.zeros(d)
+        return Params(weights, xp.zeros(n_hidden), bias, unknown, unknown, unknown, xp.zeros(()))
 
     return init
 
 
-_woken = jax.jit(_random_weights, static_argnums=1)
-
-
-def _wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
+def _wake_idle(key: AnyKey, params: Params, state: Any) -> Params:
     """Start units that the pursuit did not find small and random, so that they can learn."""
     weights = np.asarray(params.weights)
     idle = ~np.any(weights != 0, axis=1, keepdims=True)
     if not idle.any():
         return params
-    noise = np.asarray(_woken(key, weights.shape))
-    return params.replace(weights=jnp.asarray(np.where(idle, noise, weights)))
+    noise = np.asarray(_random_weights(key, weights.shape))
+    return replace(params, weights=np.where(idle, noise, weights))
 
 
-def _take_learned(key: Key[Array, ""], params: Params, state: Any) -> Params:
+def _take_learned(key: AnyKey, params: Params, state: Any) -> Params:
     return learned_machine(params, state)
 
 
@@ -343,7 +327,7 @@ def _find_log_partition(
     max_active: int | None,
     n_chains: int,
     n_steps: int,
-    key: Key[Array, ""],
+    key: AnyKey,
     params: Params,
     state: Any,
 ) -> Params:
@@ -473,4 +457,5 @@ def model(
         heats=heats,
         rounding=uses.rounding,
         sparse=takes_ones(units),
+        on_host=True,
     )

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, on_device
 from latentbits.core.module import Module
-from latentbits.models.combination_machine.machine import Units, softplus, some
+from latentbits.models.combination_machine.machine import Units, sigmoid, softplus, some
 from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, HALF_LEAST_ROWS
 
 __all__ = [
@@ -59,7 +59,7 @@ class Pairs(Module):
         variance: Float[Array, " pairs"],
     ) -> Pairs:
         """Make the table of its parts."""
-        return cls(jnp.concatenate([centre, shift, log_odds[:, None], variance[:, None]], 1))
+        return cls(namespace(centre).concatenate([centre, shift, log_odds[:, None], variance[:, None]], 1))
 
     @property
     def _n_inputs(self) -> int:
@@ -133,12 +133,14 @@ class Sums(Module):
 
 def pair_at(pairs: Pairs, number: Int[Array, ""]) -> Pairs:
     """Take one of the pairs, as a table of one."""
-    return Pairs(jax.lax.dynamic_slice_in_dim(pairs.table, number, 1))
+    if on_device(pairs, number):
+        return Pairs(jax.lax.dynamic_slice_in_dim(pairs.table, number, 1))
+    return Pairs(pairs.table[[number]])
 
 
 def _seen_cost(cost: Float[Array, "pairs inputs"], mask: Mask) -> Float[Array, "*rows pairs"]:
     """Add a cost of each input over the observed ones."""
-    return jnp.sum(cost, 1) if mask is None else mask @ cost.T
+    return cost.sum(1) if mask is None else mask @ cost.T
 
 
 def field(pairs: Pairs, x: Float[Array, "rows inputs"], mask: Mask) -> Float[Array, "rows pairs"]:
@@ -162,7 +164,7 @@ def sums(
     field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask, weight: Float[Array, " rows"]
 ) -> Sums:
     """Compute the sums of the E-step."""
-    share = jnp.concatenate([jax.nn.sigmoid(field), jnp.ones_like(field[:, :1])], 1) * weight[:, None]
+    share = jnp.concatenate([sigmoid(field), jnp.ones_like(field[:, :1])], 1) * weight[:, None]
     values = share.T @ jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
     counts = values[:, -1:] * jnp.ones(x.shape[1], x.dtype) if mask is None else share.T @ mask
     return Sums(values, counts)
@@ -170,23 +172,25 @@ def sums(
 
 def mean_over(total: Float[Array, "*shape"], rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Compute a mean over rows, 0 where there are none to speak of."""
-    return jnp.where(rows > HALF_LEAST_ROWS, total / jnp.maximum(rows, HALF_LEAST_ROWS), 0.0)
+    xp = namespace(rows)
+    return xp.where(rows > HALF_LEAST_ROWS, total / xp.maximum(rows, HALF_LEAST_ROWS), 0.0)
 
 
 def m_step(free: bool, pairs: Pairs, of: Sums) -> Pairs:
     """Compute (3.14) and (3.15); where the centre is free, it is the mean of the other half."""
-    share = jnp.clip(of.members / of.n_rows, HALF_LEAST_ROWS / of.n_rows, 1 - HALF_LEAST_ROWS / of.n_rows)
+    xp = namespace(of.values)
+    share = xp.clip(of.members / of.n_rows, HALF_LEAST_ROWS / of.n_rows, 1 - HALF_LEAST_ROWS / of.n_rows)
     on = mean_over(of.products, of.seen)
-    off = mean_over(of.totals - of.products, of.observed - of.seen) if free else jnp.zeros_like(on)
-    shift = jnp.where(of.seen > HALF_LEAST_ROWS, on - off, 0.0)
-    return Pairs.of(jnp.log(share) - jnp.log1p(-share), off, shift, pairs.variance)
+    off = mean_over(of.totals - of.products, of.observed - of.seen) if free else xp.zeros_like(on)
+    shift = xp.where(of.seen > HALF_LEAST_ROWS, on - off, 0.0)
+    return Pairs.of(xp.log(share) - xp.log1p(-share), off, shift, pairs.variance)
 
 
 def flipped(
     pair: Pairs, uniform: Float[Array, " rows"], x: Float[Array, "rows inputs"], mask: Mask
 ) -> Float[Array, "rows 1"]:
     """Flip coins that show heads with P(h = 1 | x), made of uniform numbers."""
-    return (uniform[:, None] < jax.nn.sigmoid(field(pair, x, mask))).astype(x.dtype)
+    return (uniform[:, None] < sigmoid(field(pair, x, mask))).astype(x.dtype)
 
 
 def without(
@@ -221,11 +225,10 @@ def as_unit(
     """
     log_odds, c, w = pair.log_odds[0], pair.centre[0], pair.shift[0]
     if faithful:
-        return w, log_odds - jnp.sum(w * (mean + c + 0.5 * w)), c
+        return w, log_odds - (w * (mean + c + 0.5 * w)).sum(), c
     if units.name == "binary":
-        base, off, on = (
-            jnp.arctanh(jnp.clip(m, -BIT_MOST_MEAN, BIT_MOST_MEAN)) for m in (mean, mean + c, mean + c + w)
-        )
+        xp = namespace(mean)
+        base, off, on = (xp.arctanh(xp.clip(m, -BIT_MOST_MEAN, BIT_MOST_MEAN)) for m in (mean, mean + c, mean + c + w))
         w, c = 0.5 * (w + on - off), 0.5 * (c + off - base)
     alone = bias + c
-    return w, log_odds - jnp.sum(units.log_sum(alone + w) - units.log_sum(alone)), c
+    return w, log_odds - (units.log_sum(alone + w) - units.log_sum(alone)).sum(), c

@@ -42,6 +42,7 @@ from jaxtyping import Float
 from latentbits.core.arrays import Array
 from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import BINARY, Machine, Units
+from latentbits.models.combination_machine.truncation import moments_among
 from latentbits.models.combination_machine.tuning import (
     CPU_OUTER_UNITS,
     CPU_TABLE_LOG2_FLOATS,
@@ -50,7 +51,7 @@ from latentbits.models.combination_machine.tuning import (
     REAL_INNER_UNITS,
 )
 
-__all__ = ["exact_log_partition", "exact_moments", "log_partition_on_host", "n_enumerated"]
+__all__ = ["exact_log_partition", "exact_moments", "moments_on_host", "n_enumerated"]
 
 
 def n_enumerated(units: Units, n_hidden: int, n_inputs: int) -> int:
@@ -81,15 +82,13 @@ def exact_log_partition(units: Units, machine: Machine, dtype: np.dtype | None =
     return _log_partition(units, _plain(machine), dtype)
 
 
-def log_partition_on_host(units: Units, machine: Machine) -> float:
-    """Compute log Z of NumPy arrays, all states at once: where they are few, no program is worth compiling."""
-    weights, hidden_bias, input_bias, constant = machine.weights, machine.hidden_bias, machine.input_bias, 0.0
-    if _sums_inputs(units, machine):
-        weights, hidden_bias, input_bias, constant = _turned_parts(machine)
-    h = all_states(len(hidden_bias)).astype(np.float64)
-    a = h @ weights + input_bias
-    log_sum = np.logaddexp(a, -a) if units.name == BINARY.name else 0.5 * (a**2 + np.log(2 * np.pi))
-    return float(constant + np.logaddexp.reduce(h @ hidden_bias + log_sum.sum(1)))
+def moments_on_host(units: Units, machine: Machine) -> tuple[Float[Array, ""], Machine]:
+    """Compute the same of NumPy arrays, all states at once: where they are few, no program is worth compiling."""
+    turns, constant = _sums_inputs(units, machine), 0.0
+    if turns:
+        machine, constant = _turned(machine)
+    log_z, moments = moments_among(units, machine, all_states(len(machine.hidden_bias)).astype(np.float64))
+    return log_z + constant, _turned_back(moments) if turns else moments
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 2))
@@ -122,15 +121,9 @@ def _turned(machine: Machine) -> tuple[Machine, Float[Array, ""]]:
 
     From log(1 + exp a) = a / 2 + log 2 cosh(a / 2) for the field a = theta + W x of the product form (2.4).
     """
-    weights, hidden_bias, input_bias, constant = _turned_parts(machine)
-    return Machine(weights, hidden_bias, input_bias), constant
-
-
-def _turned_parts(machine: Machine) -> tuple[Any, Any, Any, Any]:
-    """Compute weights, hidden and input biases and the constant of `_turned`; of NumPy arrays as of JAX's."""
     field = machine.hidden_bias - machine.weights.sum(1)  # at x = (-1, ..., -1)
     constant = field.sum() / 2 - machine.input_bias.sum()
-    return machine.weights.T, 2 * machine.input_bias + machine.weights.sum(0), field / 2, constant
+    return Machine(machine.weights.T, 2 * machine.input_bias + machine.weights.sum(0), field / 2), constant
 
 
 def _turned_back(moments: Machine) -> Machine:

@@ -54,10 +54,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Bool, Float, Int, Key, UInt8, UInt32
 
-from latentbits.core.arrays import Array
+from latentbits.core import keys
+from latentbits.core.arrays import AnyKey, Array, fold_in, integers, namespace, on_device
 from latentbits.core.batch import Batch, row_keys
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.core.module import Module
@@ -171,11 +173,19 @@ def _uniform(
     high: UInt32[Array, " rows"] | None = None,
 ) -> Float[Array, " rows"]:
     """Draw the same for a row and a unit whenever asked: a stream flips its coins again at every pass."""
+    if not on_device(key, rows, unit):
+        own = [keys.fold(keys.fold(key, int(row)), int(unit)) for row in rows]
+        bits = np.concatenate([np.bitwise_xor(*keys.words(one, 1)) for one in own])
+        return (bits >> 9 | 0x3F800000).astype(np.uint32).view(np.float32) - 1
 
     def draw(key: Key[Array, ""]) -> Float[Array, ""]:
         return jax.random.uniform(jax.random.fold_in(key, unit), (), jnp.float32)
 
-    return jax.vmap(draw)(row_keys(jax.random.wrap_key_data(key, impl="threefry2x32"), rows, high))
+    return jax.vmap(draw)(row_keys(keys.typed(key), rows, high))
+
+
+def _words_of(key: AnyKey) -> UInt32[Array, "2"]:
+    return jax.random.key_data(key) if on_device(key) else key
 
 
 def _start_rows(params: Params, shared: Pursuit, batch: Batch) -> RowState:
@@ -236,8 +246,9 @@ class Search(Module):
 
 def _starts(free: bool, rows: Float[Array, "starts inputs"], variance: Float[Array, ""]) -> Pairs:
     """Make candidates that begin at parts of rows, the other half on the opposite side where its centre is free."""
-    shift, each = START_ROW_SHARE * rows, jnp.zeros(len(rows), rows.dtype)
-    centre = -shift if free else jnp.zeros_like(shift)
+    xp = namespace(rows)
+    shift, each = START_ROW_SHARE * rows, xp.zeros(len(rows), rows.dtype)
+    centre = -shift if free else xp.zeros_like(shift)
     return Pairs.of(each, centre, shift - centre, variance + each)
 
 
@@ -259,22 +270,22 @@ class _Functions(NamedTuple):
 @cache
 def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int, faithful: bool) -> _Functions:
     def start(params: Params) -> Pursuit:
-        d = params.weights.shape[1]
+        xp, d = namespace(params.weights), params.weights.shape[1]
 
         def nothing(n: int) -> Pairs:
-            return Pairs.of(jnp.zeros(n), jnp.zeros((n, d)), jnp.zeros((n, d)), jnp.ones(n))
+            return Pairs.of(xp.zeros(n), xp.zeros((n, d)), xp.zeros((n, d)), xp.ones(n))
 
         return Pursuit(
-            found=jnp.zeros((), jnp.int32),
-            gains=jnp.zeros(n_hidden),
-            finished=jnp.asarray(False),
-            step=jnp.asarray(COUNT, jnp.int32),
-            key=jnp.zeros(2, jnp.uint32),
+            found=xp.zeros((), "int32"),
+            gains=xp.zeros(n_hidden),
+            finished=xp.asarray(False),
+            step=xp.asarray(COUNT, "int32"),
+            key=xp.zeros(2, "uint32"),
             mean=units.mean(params.input_bias),
             units=nothing(n_hidden),
             candidates=nothing(n_candidates),
-            variance=jnp.ones(()),
-            rows=jnp.zeros(n_candidates, jnp.uint32),
+            variance=xp.ones(()),
+            rows=xp.zeros(n_candidates, "uint32"),
         )
 
     def e_step(params: Params, shared: Pursuit, batch: Batch, row_state: RowState) -> tuple[Stats, RowState]:
@@ -283,20 +294,21 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
     def gains_of(state: Pursuit, stats: Stats) -> Float[Array, " starts"]:
         """Compute gains over the Gaussian around the mean of what is left, or around 0 without input biases."""
         gain, of = stats.gain, stats.pairs
-        around_mean = 0.5 * jnp.sum(of.totals * mean_over(of.totals, of.observed)) / state.variance
+        around_mean = 0.5 * (of.totals * mean_over(of.totals, of.observed)).sum() / state.variance
         return gain - around_mean if input_bias else gain
 
     def spread(mean_square: Float[Array, ""]) -> Float[Array, ""]:
         """Compute the variance of the Gaussians; that of real inputs is 1 by definition (2.5)."""
+        xp = namespace(mean_square)
         if faithful or units.name == "real":
-            return jnp.ones_like(mean_square)
-        return jnp.maximum(mean_square, 1 - BIT_MOST_MEAN**2)
+            return xp.ones_like(mean_square)
+        return xp.maximum(mean_square, 1 - BIT_MOST_MEAN**2)
 
     def as_found(state: Pursuit, pair: Pairs) -> tuple[Array, Array, Array]:
         """Turn a pair into the weights, the bias, and the change of the input biases of a unit."""
-        bias = state.mean
+        xp, bias = namespace(state.mean), state.mean
         if units.name == "binary":
-            bias = jnp.arctanh(jnp.clip(bias, -1 + 1e-12, 1 - 1e-12))
+            bias = xp.arctanh(xp.clip(bias, -1 + 1e-12, 1 - 1e-12))
         return as_unit(units, faithful, pair, state.mean, bias)
 
     def update(
@@ -306,55 +318,57 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
 
         What some turns have in common is written, and compiled, once; then each takes what is its own.
         """
+        xp = namespace(params.weights)
         counts, climbs = state.step == COUNT, (state.step >= 0) & (state.step < search.em_steps)
         chooses = state.step == search.em_steps
         of, number = stats.pairs, state.found
 
         gain = gains_of(state, stats)
-        best = jnp.argmax(gain)
+        best = xp.argmax(gain)
         pair = pair_at(state.candidates, best)
-        each = 0.5 * jnp.log(stats.n_rows) if search.significance is None else search.significance
+        each = 0.5 * xp.log(stats.n_rows) if search.significance is None else search.significance
         takes = chooses & (gain[best] > each * (params.weights.shape[1] + 1))
-        place = (jnp.arange(n_hidden) == number) & takes
+        place = (np.arange(n_hidden) == number) & takes
 
         # the rows of the next starts were drawn before this unit is removed
         heads = flipped(pair, _uniform(state.key, state.rows, number), stats.drawn, stats.drawn_seen)
-        rows = jnp.where(chooses, without(pair, heads, stats.drawn, stats.drawn_seen), stats.drawn)
+        rows = xp.where(chooses, without(pair, heads, stats.drawn, stats.drawn_seen), stats.drawn)
         square = stats.squares / some(of.observed.sum())
-        left = jnp.where(chooses, variance_left(pair, of, best, stats.squares), square)
-        variance = jnp.where(counts | chooses, spread(left), state.variance)
+        left = xp.where(chooses, variance_left(pair, of, best, stats.squares), square)
+        variance = xp.where(counts | chooses, spread(left), state.variance)
         climbed = m_step(input_bias, state.candidates, of)
-        candidates = jnp.where(climbs, climbed.table, _starts(input_bias, rows, variance).table)
+        candidates = xp.where(climbs, climbed.table, _starts(input_bias, rows, variance).table)
 
         draws = counts | (climbs & (state.step + 1 == search.em_steps))
         among = progress.rows  # by their weights
-        n = jnp.minimum(stats.n_rows, 2.0**32 - 1).astype(jnp.uint32) if among is None else len(among)
-        drawn = jax.random.randint(progress.key, (n_candidates,), 0, n, jnp.uint32)
+        n = xp.minimum(stats.n_rows, 2.0**32 - 1).astype("uint32") if among is None else len(among)
+        drawn = integers(progress.key, (n_candidates,), n)
         drawn = drawn if among is None else among[drawn]
-        key = jax.random.key_data(jax.random.fold_in(progress.key, 1))
+        key = _words_of(fold_in(progress.key, 1))
         after = Pursuit(
             found=number + takes,
-            gains=jnp.where(place, gain[best], state.gains),
+            gains=xp.where(place, gain[best], state.gains),
             finished=chooses & (~takes | (number + 1 == n_hidden)),
-            step=jnp.where(chooses, 0, state.step + 1),
-            key=jnp.where(counts, key, state.key),
+            step=xp.where(chooses, 0, state.step + 1),
+            key=xp.where(counts, key, state.key),
             mean=state.mean,
-            units=Pairs(jnp.where(place[:, None], pair.table, state.units.table)),
+            units=Pairs(xp.where(place[:, None], pair.table, state.units.table)),
             candidates=Pairs(candidates),
             variance=variance,
-            rows=jnp.where(draws, drawn, state.rows),
+            rows=xp.where(draws, drawn, state.rows),
         )
         weights, hidden_bias, change = as_found(state, pair)
         return after, replace(
             params,
-            weights=jnp.where(place[:, None], weights, params.weights),
-            hidden_bias=jnp.where(place, hidden_bias, params.hidden_bias),
-            input_bias=params.input_bias + jnp.where(takes, change, 0) if input_bias else params.input_bias,
+            weights=xp.where(place[:, None], weights, params.weights),
+            hidden_bias=xp.where(place, hidden_bias, params.hidden_bias),
+            input_bias=params.input_bias + xp.where(takes, change, 0) if input_bias else params.input_bias,
         )
 
     def objective(params: Params, shared: Pursuit, stats: Stats) -> Float[Array, ""]:
         """Add the gains of the units found, and of the best candidate: no likelihood of the machine."""
-        return shared.gains.sum() + jnp.where(shared.step < 0, 0.0, jnp.max(gains_of(shared, stats)))
+        here = namespace(stats.gains).where(shared.step < 0, 0.0, gains_of(shared, stats).max())
+        return shared.gains.sum() + here
 
     return _Functions(start, e_step, update, objective)
 

@@ -13,24 +13,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt32
 
+from latentbits.core import keys
 from latentbits.core.adam import Adam, direction
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace, on_device
+from latentbits.core.compilation import Program
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.core.module import Module
+from latentbits.core.tree import cast, to_numpy
 from latentbits.models.combination_machine import evidence
 from latentbits.models.combination_machine.batches import Pace
-from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
+from latentbits.models.combination_machine.bordered import Bordered, bordered, moved
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
 from latentbits.models.combination_machine.evidence import Prior
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, gradient
-from latentbits.models.combination_machine.machine import Params, Units, log_weight, machine_of, some
+from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight, machine_of, some
 from latentbits.models.combination_machine.rows import takes_ones
 from latentbits.models.combination_machine.tuning import (
     CHAINS_MOMENTUM,
@@ -72,7 +76,41 @@ class Persistent(Module):
 
 def averaged(params: Params, state: Persistent) -> Params:
     """Return the mean machine that the stage has learned."""
-    return moved_on_host(params, state.mean)
+    return moved(params, np.asarray(state.mean))
+
+
+# ---------------------------------------------------------------- chains, in float32 whatever they are kept in
+
+Chains = tuple[Float[Array, "chains inputs"], Float[Array, "levels few inputs"]]
+
+
+@Program
+def _first_chains(input_bias: Float[Array, " inputs"], *, units: Units, n_chains: int) -> Chains:
+    """Draw chains of the product distribution with these fields: of the machine, and tempered ones."""
+    few = max(1, n_chains // (2 + 2 * TEMPERED_LEVELS))
+    n_own = max(few, n_chains - TEMPERED_LEVELS * few)
+    fields = jnp.broadcast_to(input_bias, (n_own + TEMPERED_LEVELS * few, len(input_bias)))
+    drawn = units.draw(keys.typed(jnp.zeros(2, jnp.uint32)), fields.astype(jnp.float32))
+    return drawn[:n_own], drawn[n_own:].reshape(TEMPERED_LEVELS, few, -1)
+
+
+@Program
+def _walk(
+    machine: Machine, field: Float[Array, " inputs"], chains: Chains, words: UInt32[Array, "2"], *, units: Units
+) -> tuple[Chains, Bordered, Float[Array, ""]]:
+    """Walk the chains by a sweep; return them, their expectations and their mean log weight."""
+    single, field, (own, warm) = cast((machine, field, chains), np.dtype(np.float32))
+    own, warm = tempered(units, single, field, keys.typed(words), own, warm, 1)
+    found = bordered(gibbs_moments(single, own), 1.0), jnp.mean(log_weight(units, single, own))
+    return cast(((own, warm), *found), np.dtype(np.float64))
+
+
+def _here(program: Program, *args: Any, **constants: Any) -> Any:
+    """Call a program, or its function within another; on the host it returns NumPy arrays."""
+    return program.function(*args, **constants) if on_device(args) else to_numpy(program(*args, **constants))
+
+
+# ---------------------------------------------------------------- updates
 
 
 class _Functions(NamedTuple):
@@ -83,50 +121,42 @@ class _Functions(NamedTuple):
 @cache
 def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
     def start(params: Params) -> Persistent:
-        few = max(1, n_chains // (2 + 2 * TEMPERED_LEVELS))
-        n_own = max(few, n_chains - TEMPERED_LEVELS * few)
-        x = jnp.broadcast_to(params.input_bias, (n_own + TEMPERED_LEVELS * few, len(params.input_bias)))
-        drawn = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
-        warm = drawn[n_own:].reshape(TEMPERED_LEVELS, few, -1)
-        machine = bordered(params)
-        none = jnp.zeros(())
-        chains = drawn[:n_own], warm
+        xp, machine = namespace(params.weights), bordered(params)
+        chains = _here(_first_chains, params.input_bias, units=units, n_chains=n_chains)
+        none = xp.zeros(())
         return Persistent(
-            Adam.at_rest(machine), *chains, params.input_bias, machine, none, jnp.zeros((), jnp.int32), none, none
+            Adam.at_rest(machine), *chains, params.input_bias, machine, none, xp.zeros((), "int32"), none, none
         )
 
     def update(
         pace: Pace, prior: Prior, state: Persistent, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Persistent, Params]:
-        single = jax.tree.map(lambda p: p.astype(jnp.float32), machine_of(params))
-        field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
-        chains, warm = tempered(units, single, field, progress.key, chains, warm, 1)
-        expected = bordered(gibbs_moments(single, chains), 1.0).astype(jnp.float64)
+        xp, chains = namespace(params.weights), (state.chains, state.warm)
+        words = jax.random.key_data(progress.key) if on_device(progress.key) else progress.key
+        chains, expected, level = _here(_walk, machine_of(params), state.field, chains, words, units=units)
         # a prior weighs as much as all rows together leave it: in the first epoch their number is not known
         over = progress.iteration > state.epoch
-        n_rows = jnp.where(over, state.seen, state.n_rows)
-        seen = jnp.where(over, 0, state.seen) + stats.n_learned
+        n_rows = xp.where(over, state.seen, state.n_rows)
+        seen = xp.where(over, 0, state.seen) + stats.n_learned
         known = evidence.information(units, expected, n_rows)
         old = evidence.now(prior, params.precision)
         alpha = old + PRIOR_STEP_SHARE * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
-        pull = jnp.where(n_rows > 0, alpha / some(n_rows), 0) * jnp.pad(params.weights, [(0, 1), (0, 1)])
+        pull = xp.where(n_rows > 0, alpha / some(n_rows), 0) * xp.pad(params.weights, [(0, 1), (0, 1)])
         slope = gradient(Shared(shared.log_z, expected), stats, learned) - pull
         optimiser, change = direction(state.optimiser, slope, CHAINS_MOMENTUM)
         machine = bordered(params) + pace.step(stats, progress) * change
-        share = jnp.maximum(1 / (1 + MEAN_MEMORY_SHARE * progress.step), 1e-3)
+        share = xp.maximum(1 / (1 + MEAN_MEMORY_SHARE * progress.step), 1e-3)
         mean = state.mean + share * (machine - state.mean)
-        level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
-        chains, warm = chains.astype(jnp.float64), warm.astype(jnp.float64)
         at = state.epoch + over, seen, n_rows
         params = replace(moved(params, machine), precision=alpha)
-        return Persistent(optimiser, chains, warm, state.field, mean, level, *at), params
+        return Persistent(optimiser, *chains, state.field, mean, level, *at), params
 
     return _Functions(start, update)
 
 
 def _prepare(params: Params, state: Persistent | None, progress: Progress | None) -> Shared:
     """Take the chains' level as log Z: the objective is how far rows are above the chains, 0 for a perfect machine."""
-    level = jnp.zeros(()) if state is None else state.level
+    level = namespace(params.weights).zeros(()) if state is None else state.level
     return Shared(level, None)
 
 

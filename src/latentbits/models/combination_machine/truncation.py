@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Float, Int, Key
 
-from latentbits.core.arrays import Array
+from latentbits.core.arrays import Array, namespace
 from latentbits.core.states import count_sparse_states
 from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
@@ -30,7 +30,7 @@ from latentbits.models.combination_machine.tuning import (
     STATES_PER_BLOCK,
 )
 
-__all__ = ["Truncated", "few_active", "left_out", "log_terms", "sparse_moments"]
+__all__ = ["Truncated", "few_active", "left_out", "log_terms", "moments_among", "sparse_moments"]
 
 
 class Truncated(NamedTuple):
@@ -54,7 +54,18 @@ class Truncated(NamedTuple):
 
 def log_terms(units: Units, machine: Machine, h: Float[Array, "*states hidden"]) -> Float[Array, "*states"]:
     """Compute logs of the terms of Z (2.2, 2.8): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
-    return h @ machine.hidden_bias + jnp.sum(units.log_sum(input_field(machine, h)), -1)
+    return h @ machine.hidden_bias + units.log_sum(input_field(machine, h)).sum(-1)
+
+
+def moments_among(units: Units, machine: Machine, h: Float[Array, "states hidden"]) -> tuple[Float[Array, ""], Machine]:
+    """Sum the terms of given states, all at once; return the log, and moments given that the state is one of them."""
+    xp, field = namespace(h), input_field(machine, h)
+    g = h @ machine.hidden_bias + units.log_sum(field).sum(1)
+    top = g.max()
+    p = xp.exp(g - top)
+    total = p.sum()
+    weighted, x = (p / total) * h.T, units.mean(field)
+    return top + xp.log(total), Machine(weighted @ x, weighted.sum(1), (p / total) @ x)
 
 
 def sparse_moments(

@@ -27,21 +27,11 @@ __all__ = ["Epochs", "Pace", "adam", "best_epoch"]
 
 
 class Pace(Module):
-    """Length of the steps of batches, and how long they go on.
+    """Length of the steps of batches, and how long they go on."""
 
-    Attributes
-    ----------
-    rate
-        Step size at the start.
-    n_updates
-        After which it ends; infinity for none.
-    batch_size
-        Rows of an update.
-    """
-
-    rate: float
-    n_updates: float
-    batch_size: float
+    rate: float  # step size at the start
+    n_updates: float  # after which it ends; infinity for none
+    batch_size: float  # rows of an update
 
     @classmethod
     def of(cls, rate: float, n_updates: int | None, batch_size: int) -> Pace:
@@ -65,17 +55,12 @@ class Epochs(Module):
 
     The held-out rows of an epoch are evaluated batch by batch while the machine moves; what is kept is the machine at
     the epoch's end.
-
-    Attributes
-    ----------
-    held_out
-        Log-likelihood of the epoch's held-out rows so far, and their number.
     """
 
     optimiser: Adam
     centre: Centre
     epoch: Int[Array, ""]
-    held_out: Float[Array, "2"]
+    held_out: Float[Array, "2"]  # log-likelihood of the epoch's held-out rows so far, and their number
     best_value: Float[Array, ""]
     best: Bordered
 

@@ -71,17 +71,10 @@ def uncentred(machine: Bordered, centre: Centre) -> Bordered:
 
 
 class Coordinates(Module):
-    """Centred parameters in units of what each can be told apart by; fixed, so that a climb keeps its memory.
+    """Centred parameters in units of what each can be told apart by; fixed, so that a climb keeps its memory."""
 
-    Attributes
-    ----------
-    centre
-        Means of the machine with which the climb began.
-    hidden, inputs
-        One over the standard deviations that h_i and x_j had there, and a 1 at the end.
-    """
-
-    centre: Centre
+    centre: Centre  # means of the machine with which the climb began
+    # hidden, inputs: one over the standard deviations that h_i and x_j had there, and a 1 at the end
     hidden: Float[Array, " more_hidden"]
     inputs: Float[Array, " more_inputs"]
 

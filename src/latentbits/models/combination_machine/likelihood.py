@@ -47,22 +47,14 @@ class Shared(Module):
 
 
 class Stats(Module):
-    """Sums over rows; rows that are held out count in their own sums alone.
-
-    Attributes
-    ----------
-    n_places
-        Rows that count, each once.
-    log_weights
-        Sums of log p(x) + log Z (see `sum_rows`) over the rows that are learned from, and over the others.
-    sums
-        Sums of P(h_i = 1 | x) x_j, P(h_i = 1 | x), x_j and 1 as a bordered matrix; and below it the x_j and 1 of rows
-        that are held out.
-    """
+    """Sums over rows; rows that are held out count in their own sums alone."""
 
     n_rows: Float[Array, ""]
-    n_places: Float[Array, ""]
+    n_places: Float[Array, ""]  # rows that count, each once
+    # sums of log p(x) + log Z (see `sum_rows`) over the rows that are learned from, and over the others
     log_weights: Float[Array, "2 2"]
+    # sums of P(h_i = 1 | x) x_j, P(h_i = 1 | x), x_j and 1 as a bordered matrix; and below it the x_j and 1 of rows
+    # that are held out
     sums: Float[Array, "rows_of_sums more_inputs"]
 
     @property

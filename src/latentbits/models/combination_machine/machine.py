@@ -63,46 +63,27 @@ class Machine(Module):
 
 
 class Params(Machine):
-    """A machine that knows its log Z: what learning gives and a model file holds.
+    """A machine that knows its log Z: what learning gives and a model file holds."""
 
-    Attributes
-    ----------
-    log_partition, log_partition_error
-        log Z (2.2, 2.8) and its standard error, 0 where exact.  They are set at the end of learning.
-    log_partition_effective
-        Share of the annealed chains that count in an estimate of log Z; 1 where exact.
-    precision
-        Of the Gaussian prior that the weights were learned with; 0 for none, NaN where that is not known.
-    """
-
+    # log_partition, log_partition_error: log Z (2.2, 2.8) and its standard error, 0 where exact.  They are set at the
+    # end of learning.
     log_partition: Float[Array, ""]
     log_partition_error: Float[Array, ""]
+    # share of the annealed chains that count in an estimate of log Z; 1 where exact
     log_partition_effective: Float[Array, ""]
+    # of the Gaussian prior that the weights were learned with; 0 for none, NaN where that is not known
     precision: Float[Array, ""]
 
 
 class Units(NamedTuple):
-    """Kind of inputs, as functions of the field a = b + w(h) that acts on one.
+    """Kind of inputs, as functions of the field a = b + w(h) that acts on one."""
 
-    Attributes
-    ----------
-    name
-        "binary" or "real".
-    log_sum
-        Log of the sum over x of exp(a x): log 2 cosh a; or of the integral of exp(a x - x^2 / 2).
-    mean
-        E[x | a], its derivative: tanh a, or a.
-    draw
-        ``(key, a) -> x``.
-    base
-        ``x -> log of the base measure``: 0, or -x^2 / 2.
-    """
-
-    name: str
+    name: str  # "binary" or "real"
+    # log of the sum over x of exp(a x): log 2 cosh a; or of the integral of exp(a x - x^2 / 2)
     log_sum: Callable[[Array], Array]
-    mean: Callable[[Array], Array]
-    draw: Callable[[Array, Array], Array]
-    base: Callable[[Array], Array]
+    mean: Callable[[Array], Array]  # E[x | a], its derivative: tanh a, or a
+    draw: Callable[[Array, Array], Array]  # ``(key, a) -> x``
+    base: Callable[[Array], Array]  # ``x -> log of the base measure``: 0, or -x^2 / 2
 
 
 def _draw_sign(key: Key[Array, ""], a: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

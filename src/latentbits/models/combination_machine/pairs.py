@@ -40,15 +40,9 @@ Mask = Float[Array, "rows inputs"] | None  # where inputs are observed; None: ev
 
 
 class Pairs(Module):
-    """Mixtures of two Gaussians each, as one table: a program that handles few arrays is compiled sooner.
+    """Mixtures of two Gaussians each, as one table: a program that handles few arrays is compiled sooner."""
 
-    Attributes
-    ----------
-    table
-        A row for each pair: centre, shift, log-odds and variance.
-    """
-
-    table: Float[Array, "pairs numbers"]
+    table: Float[Array, "pairs numbers"]  # a row for each pair: centre, shift, log-odds and variance
 
     @classmethod
     def of(
@@ -87,18 +81,11 @@ class Pairs(Module):
 
 
 class Sums(Module):
-    """Sums over rows, from which EM goes on, as two tables.
+    """Sums over rows, from which EM goes on, as two tables."""
 
-    Attributes
-    ----------
-    values
-        A row for each pair, with E[h x] and E[h], and one with the sums of x and of 1.
-    counts
-        For each input, the same of the rows that have it: E[h], and 1.
-    """
-
+    # a row for each pair, with E[h x] and E[h], and one with the sums of x and of 1
     values: Float[Array, "more_pairs more_inputs"]
-    counts: Float[Array, "more_pairs inputs"]
+    counts: Float[Array, "more_pairs inputs"]  # for each input, the same of the rows that have it: E[h], and 1
 
     @property
     def n_rows(self) -> Float[Array, ""]:

@@ -22,44 +22,26 @@ __all__ = ["Conditional", "Filled", "by_inputs", "moments_by_inputs", "over_patt
 
 
 class Conditional(Module):
-    """Expectations given the observed inputs.
+    """Expectations given the observed inputs."""
 
-    Attributes
-    ----------
-    log_sum, error
-        Log of the sum of exp(-E) over the missing inputs and all hidden states, log p(x_o) + log Z; its standard
-        error, 0 where exact.
-    hidden, inputs
-        E[h_i | x_o], and E[x_j | x_o], which is x_j itself where it was observed.
-    """
-
+    # log_sum, error: log of the sum of exp(-E) over the missing inputs and all hidden states, log p(x_o) + log Z; its
+    # standard error, 0 where exact
     log_sum: Float[Array, " rows"]
     error: Float[Array, " rows"]
+    # hidden, inputs: E[h_i | x_o], and E[x_j | x_o], which is x_j itself where it was observed
     hidden: Float[Array, "rows hidden"]
     inputs: Float[Array, "rows inputs"]
 
 
 class Filled(Module):
-    """Sums over the patterns of each row; NaN for a row with more holes than were asked for.
+    """Sums over the patterns of each row; NaN for a row with more holes than were asked for."""
 
-    Attributes
-    ----------
-    log_sum
-        Log of the sum of exp(-E) over the patterns and all hidden states.
-    hidden
-        E[h_i | x_o].
-    bits
-        E[x_j | x_o] at the holes.
-    products
-        E[h_i x_j | x_o] at the holes; of no hole if they are not asked for.
-    place, is_hole
-        The column of each hole, and whether it is one: rows with fewer holes have columns to spare.
-    """
-
-    log_sum: Float[Array, " rows"]
-    hidden: Float[Array, "rows hidden"]
-    bits: Float[Array, "holes rows"]
+    log_sum: Float[Array, " rows"]  # log of the sum of exp(-E) over the patterns and all hidden states
+    hidden: Float[Array, "rows hidden"]  # E[h_i | x_o]
+    bits: Float[Array, "holes rows"]  # E[x_j | x_o] at the holes
+    # E[h_i x_j | x_o] at the holes; of no hole if they are not asked for
     products: Float[Array, "some_holes rows hidden"]
+    # place, is_hole: the column of each hole, and whether it is one: rows with fewer holes have columns to spare
     place: Int[Array, "rows holes"]
     is_hole: Bool[Array, "rows holes"]
 

@@ -87,42 +87,19 @@ COUNT, GATHER = -2, -1  # steps before the first EM: rows are counted, and the f
 
 
 class Pursuit(Module):
-    """The optimiser's state, which is also all that a pass needs to know.
+    """The optimiser's state, which is also all that a pass needs to know."""
 
-    Attributes
-    ----------
-    found
-        Number of units found.
-    gains
-        What each of them added to the log-likelihood of the rows as it found them, in nats.
-    finished
-        Whether the search is over.
-    step
-        Of the search for one unit: EM from 0, after the last of which comes the choice of the best.
-    key
-        Of the coins, as raw data.
-    mean
-        From which the inputs are counted.
-    units
-        Those found, zeros beyond.
-    candidates
-        Those among which the next one is looked for.
-    variance
-        Of their Gaussians.
-    rows
-        Global numbers of the rows that will be the next starts.
-    """
-
-    found: Int[Array, ""]
+    found: Int[Array, ""]  # number of units found
+    # what each of them added to the log-likelihood of the rows as it found them, in nats
     gains: Float[Array, " hidden"]
-    finished: Bool[Array, ""]
-    step: Int[Array, ""]
-    key: UInt32[Array, "2"]
-    mean: Float[Array, " inputs"]
-    units: Pairs
-    candidates: Pairs
-    variance: Float[Array, ""]
-    rows: UInt32[Array, " starts"]
+    finished: Bool[Array, ""]  # whether the search is over
+    step: Int[Array, ""]  # of the search for one unit: EM from 0, after the last of which comes the choice of the best
+    key: UInt32[Array, "2"]  # of the coins, as raw data
+    mean: Float[Array, " inputs"]  # from which the inputs are counted
+    units: Pairs  # those found, zeros beyond
+    candidates: Pairs  # those among which the next one is looked for
+    variance: Float[Array, ""]  # of their Gaussians
+    rows: UInt32[Array, " starts"]  # global numbers of the rows that will be the next starts
 
 
 class RowState(Module):
@@ -133,22 +110,13 @@ class RowState(Module):
 
 
 class Stats(Module):
-    """Sums over rows, of what is left of them.
-
-    Attributes
-    ----------
-    gains
-        Log-likelihood of every candidate over that of the Gaussian around 0, and the sum of all squares, see
-        `sum_rows`.
-    pairs
-        What EM wants to know.
-    drawn, drawn_seen
-        The rows that will be the next starts, and where they are observed.
-    """
+    """Sums over rows, of what is left of them."""
 
     n_rows: Float[Array, ""]
+    # log-likelihood of every candidate over that of the Gaussian around 0, and the sum of all squares, see `sum_rows`
     gains: Float[Array, "more_starts 2"]
-    pairs: Sums
+    pairs: Sums  # what EM wants to know
+    # drawn, drawn_seen: the rows that will be the next starts, and where they are observed
     drawn: Float[Array, "starts inputs"]
     drawn_seen: Float[Array, "starts inputs"]
 

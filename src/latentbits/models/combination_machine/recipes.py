@@ -12,28 +12,18 @@ __all__ = ["FREUND", "OURS", "RECIPES", "Recipe", "recipe_of"]
 
 
 class Recipe(NamedTuple):
-    """How a machine is searched for and climbed.
+    """How a machine is searched for and climbed."""
 
-    Attributes
-    ----------
-    optimizer : {"adam", "momentum"}
-        For the gradient: Adam on batches of rows (with sampled expectations where more than 2^12 states would have to
-        be summed for each), then L-BFGS; or plain ascent with momentum, all rows at every step, for `max_iter` steps.
-    faithful : bool
-        Whether a pursuit is the paper's to the letter: bits are taken for real numbers of variance 1, and the weights
-        found for those are the machine's, with biases that treat units as independent.  Otherwise weights are
-        translated, which describes bits far better, and after a pursuit alone the biases are refitted to the machine's
-        own likelihood where it can be summed.
-    pursuit_starts : int
-        Starts of every unit of a pursuit, the best of which is taken.
-    n_chains : int
-        Parallel chains of "stochastic": more have less noise, fewer take less time and memory.
-    """
-
+    # for the gradient: Adam on batches of rows (with sampled expectations where more than 2^12 states would have to
+    # be summed for each), then L-BFGS; or plain ascent with momentum, all rows at every step, for `max_iter` steps
     optimizer: str = "adam"
+    # whether a pursuit is the paper's to the letter: bits are taken for real numbers of variance 1, and the weights
+    # found for those are the machine's, with biases that treat units as independent.  Otherwise weights are
+    # translated, which describes bits far better, and after a pursuit alone the biases are refitted to the machine's
+    # own likelihood where it can be summed.
     faithful: bool = False
-    pursuit_starts: int = 8
-    n_chains: int = 500
+    pursuit_starts: int = 8  # starts of every unit of a pursuit, the best of which is taken
+    n_chains: int = 500  # parallel chains of "stochastic": more have less noise, fewer take less time and memory
 
 
 OURS = Recipe()

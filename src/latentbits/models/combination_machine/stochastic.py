@@ -47,28 +47,18 @@ __all__ = ["Persistent", "averaged", "persistent"]
 
 
 class Persistent(Module):
-    """State that is carried from update to update.
-
-    Attributes
-    ----------
-    chains, warm
-        Inputs of the chains of the machine, and of the tempered ones; walked in float32, whatever they are kept in.
-    field
-        Of the product distribution at the warm end: the input biases at the beginning.
-    mean
-        Running mean of the machines.
-    level
-        Mean log weight of the chains, for the objective.
-    epoch, seen, n_rows
-        Number of the epoch, rows learned from in it so far, and in all of the one before (0 in the first).
-    """
+    """State that is carried from update to update."""
 
     optimiser: Adam
+    # chains, warm: inputs of the chains of the machine, and of the tempered ones; walked in float32, whatever they
+    # are kept in
     chains: Float[Array, "chains inputs"]
     warm: Float[Array, "levels few inputs"]
-    field: Float[Array, " inputs"]
-    mean: Bordered
-    level: Float[Array, ""]
+    field: Float[Array, " inputs"]  # of the product distribution at the warm end: the input biases at the beginning
+    mean: Bordered  # running mean of the machines
+    level: Float[Array, ""]  # mean log weight of the chains, for the objective
+    # epoch, seen, n_rows: number of the epoch, rows learned from in it so far, and in all of the one before (0 in the
+    # first)
     epoch: Int[Array, ""]
     seen: Float[Array, ""]
     n_rows: Float[Array, ""]

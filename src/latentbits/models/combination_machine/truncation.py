@@ -34,20 +34,12 @@ __all__ = ["Truncated", "few_active", "left_out", "log_terms", "moments_among", 
 
 
 class Truncated(NamedTuple):
-    """Sums over some of the states.
+    """Sums over some of the states."""
 
-    Attributes
-    ----------
-    log_z
-        Log of the sum of their terms, never more than log Z.
-    moments
-        E[h_i x_j], E[h_i] and E[x_j] given that the state is one of them: the derivatives of `log_z`.
-    left_out, left_out_error
-        Estimated share of Z of all other states, and its standard error; NaN where no key was given to draw with.
-    """
-
-    log_z: Float[Array, ""]
-    moments: Machine
+    log_z: Float[Array, ""]  # log of the sum of their terms, never more than log Z
+    moments: Machine  # E[h_i x_j], E[h_i] and E[x_j] given that the state is one of them: the derivatives of `log_z`
+    # left_out, left_out_error: estimated share of Z of all other states, and its standard error; NaN where no key was
+    # given to draw with
     left_out: Float[Array, ""]
     left_out_error: Float[Array, ""]
 

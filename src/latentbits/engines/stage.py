@@ -28,6 +28,8 @@ from latentbits.engines.weighted_draws import drawn_rows
 
 __all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
 
+# A machine of 8 units on the digits, in batches of 80 rows: 4.2 s in NumPy and 2.6 s compiled, which takes .4 s more
+LEAST_ROWS_OF_HOST_UPDATE = 1000
 OBJECTIVES_PER_TRANSFER = 64  # a minibatch stage reads the objectives of these updates together
 
 
@@ -132,13 +134,18 @@ class StageRun:
         """Run the stage from where another has ended, or from where it stood; return its outcome."""
         if standing is not None:
             return self._learn(before, standing)
-        self.on_host = runs_on_host(self.model, before.params)
+        self.on_host = self._runs_on_host(before.params)
         with tree.double():
             params = tree.strong(before.params, to_device=not self.on_host)
         self.here = self._start(params)
         if isinstance(self.stage, Evaluate):
             return before._replace(params=params, objective=self._evaluate(), n_iter=0)
         return self._one_pass() if isinstance(self.stage, OnePass) else self._learn(before)
+
+    def _runs_on_host(self, params: PyTree) -> bool:
+        """Say where updates run: between small batches there are thousands, which pay for their compilation."""
+        rows = self.layout.rows_per_update
+        return (rows is None or rows >= LEAST_ROWS_OF_HOST_UPDATE) and runs_on_host(self.model, params)
 
     def _one_pass(self) -> Outcome:
         passed = self._pass()
@@ -159,7 +166,7 @@ class StageRun:
             self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, *_ = standing
             self.course, objectives = self.best.held_out, standing.objectives
             self.layout = self.layout._replace(rows_per_chunk=standing.rows_per_chunk)  # as those of the states of rows
-            self.on_host = runs_on_host(self.model, self.here.params)
+            self.on_host = self._runs_on_host(self.here.params)
         try:
             reason = self._passes(before.reason, objectives)
         except KeyboardInterrupt:

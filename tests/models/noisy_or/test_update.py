@@ -125,6 +125,4 @@ def test_numpy_and_compiled_programs_agree(setting):
                 state = eqx.tree_at(lambda s: s.met, state, tuple(np.full(size, 1e5) for size in SIZES))
             given = stage.Functions.of(acting), state, params, shared, drawn_stats(rng, 1e4 * number), *clocks
             climbs = isinstance(leg, Iterate)  # eigenvectors
-            _, (params, state, shared, *_) = both(
-                stage.advance, *given, dtype=ROWS, rtol=1e-8 if climbs else 1e-12
-            )
+            _, (params, state, shared, *_) = both(stage.advance, *given, dtype=ROWS, rtol=1e-8 if climbs else 1e-12)

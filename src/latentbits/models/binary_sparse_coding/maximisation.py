@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from latentbits.core.arrays import Array, each, namespace, on_device, solve_tria
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.selection import correction
 from latentbits.models.binary_sparse_coding.statistics import Stats
-from latentbits.models.binary_sparse_coding.tuning import LEAST_PRIOR, LEAST_USED_ROWS
+from latentbits.models.binary_sparse_coding.tuning import LEAST_PIVOT_SHARE, LEAST_PRIOR, LEAST_USED_ROWS
 
 __all__ = ["Maximum", "maximum", "noise_about"]
 
@@ -98,17 +99,23 @@ def _inverse_factor(system: Float[Array, "*starts n n"]) -> Float[Array, "*start
 def _factor(system: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Return the Cholesky factor of a matrix with a ridge, a larger one where it needs that; nan where none will do.
 
-    With fewer rows than causes, sums in float32 are not positive definite in their last digits.
+    Sums in float32 have seven digits: with fewer rows than causes, or with causes that are on in the same rows, they
+    are not positive definite in their last digits, and the inverse would be made of these.
     """
     small, large = (system + namespace(system).diag(ridge * system.diagonal()) for ridge in (1e-10, 1e-5))
     if on_device(system):
         factor = jnp.linalg.cholesky(small, symmetrize_input=False)
         again = partial(jnp.linalg.cholesky, large, symmetrize_input=False)
-        return jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, again)
+        return jax.lax.cond(_is_sound(factor, system), lambda: factor, again)
     host: Any = np
     for ridged in (small, large):
-        try:
-            return host.linalg.cholesky(ridged)
-        except np.linalg.LinAlgError:
-            continue
+        with suppress(np.linalg.LinAlgError):
+            factor = host.linalg.cholesky(ridged)
+            if ridged is large or _is_sound(factor, system):
+                return factor
     return host.full_like(system, np.nan)
+
+
+def _is_sound(factor: Float[Array, "n n"], system: Float[Array, "n n"]) -> Bool[Array, ""]:
+    """Say whether every pivot is more than rounding; nan is not."""
+    return (factor.diagonal() ** 2 > LEAST_PIVOT_SHARE * system.diagonal()).all()

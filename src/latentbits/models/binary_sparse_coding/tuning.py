@@ -18,6 +18,7 @@ STARTS_AT_ONCE, STARTS_AT_ONCE_CELLS = 8, 2**21  # and rows x columns x causes u
 
 LEAST_NOISE_SHARE = 1e-4  # of the rows' root mean square: float32 has no more digits
 LEAST_PRIOR = 1e-8  # pi stays this far from 0 and 1
+LEAST_PIVOT_SHARE = 1e-6  # of a cause's expected rows, in (6): below, float32 has no digits left
 LEAST_USED_ROWS = 0.5  # a cause that is expected in fewer rows than this is not used, and starts again,
 LEAST_LEARNABLE_ROWS = 1e-20  # and in fewer than this it has nothing to learn from
 

@@ -6,7 +6,6 @@ Some rows, every tenth by default, are held out: their log-likelihood is the obj
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from jaxtyping import Float
 
 from latentbits.core import lbfgs
 from latentbits.core.adam import Number
-from latentbits.core.arrays import namespace, pick
+from latentbits.core.arrays import Array, namespace, pick
 from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.core.module import Module
 from latentbits.models.combination_machine import evidence
@@ -103,7 +102,7 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
     ) -> tuple[Climb, Params]:
         assert shared.expected is not None
         xp, n, here = namespace(params.weights), some(stats.n_learned), bordered(params)
-        only_weights = np.pad(np.full(params.weights.shape, float(learned.weights)), [(0, 1), (0, 1)])
+        only_weights: Any = np.pad(np.full(params.weights.shape, float(learned.weights)), [(0, 1), (0, 1)])
         first = xp.isneginf(state.optimiser.value)
         around = Coordinates.around(units, shared.expected, learned.input_bias, learned.weights)
         coordinates = pick(first, around, state.coordinates)
@@ -121,7 +120,7 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
         point = coordinates.of(here).reshape(-1)
         slope = coordinates.gradient(gradient(shared, stats, learned)).reshape(-1) - new * pull(point)
         optimiser, ahead = lbfgs.advance(optimiser, point, value, slope)
-        params = replace(params, precision=new)
+        params = params.replace(precision=new)
         return Climb(optimiser, coordinates), moved(params, coordinates.machine(ahead.reshape(here.shape)))
 
     return update

@@ -16,6 +16,7 @@ from latentbits.core.adam import Adam, direction, falling
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.model import Progress, Schedule
 from latentbits.core.module import Module
+from latentbits.core.tree import to_numpy
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved
 from latentbits.models.combination_machine.centring import Centre, centre_of, centred, followed, uncentred
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, expectations, gradient
@@ -77,7 +78,7 @@ def best_epoch(params: Params, state: Epochs) -> Params:
     (held_out, n_held_out), best_value = np.asarray(state.held_out), float(state.best_value)
     if n_held_out < HELD_OUT_LEAST_ROWS or held_out / n_held_out >= best_value:
         return params  # where too few are held out to tell, the last is the best
-    return moved(params, np.asarray(state.best))
+    return moved(params, to_numpy(state.best))
 
 
 @cache

@@ -8,8 +8,6 @@ one of three arrays is.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, namespace
@@ -36,4 +34,4 @@ def machine_in(matrix: Bordered) -> Machine:
 def moved(params: Params, matrix: Bordered) -> Params:
     """Put another machine's parameters in place; log Z is unknown until the end of learning."""
     machine = machine_in(matrix)
-    return replace(params, weights=machine.weights, hidden_bias=machine.hidden_bias, input_bias=machine.input_bias)
+    return params.replace(weights=machine.weights, hidden_bias=machine.hidden_bias, input_bias=machine.input_bias)

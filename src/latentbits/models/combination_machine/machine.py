@@ -21,7 +21,7 @@ derivatives: `Units` holds it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -117,7 +117,8 @@ def softplus(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 def sigmoid(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Compute the logistic function, the derivative of `softplus`."""
-    return jax.nn.sigmoid(x) if on_device(x) else expit(x)
+    found: Any = jax.nn.sigmoid(x) if on_device(x) else expit(x)
+    return found
 
 
 def some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

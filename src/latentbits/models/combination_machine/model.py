@@ -10,7 +10,6 @@ exact; beyond, they are estimates with a standard error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -134,7 +133,7 @@ def with_log_partition(
             found = _annealed_log_z(narrow[0], *given, units=units, n_chains=n_chains)
         log_z, error, effective = found.value, found.error, found.effective
     known = [np.asarray(x, np.float64) for x in (log_z, error, effective)]
-    return replace(params, log_partition=known[0], log_partition_error=known[1], log_partition_effective=known[2])
+    return params.replace(log_partition=known[0], log_partition_error=known[1], log_partition_effective=known[2])
 
 
 def rounding_share(n_inputs: int, dtype: np.dtype) -> float:
@@ -157,7 +156,7 @@ def without_idle(params: Params) -> Params:
     """Leave out units that a pursuit has not found."""
     weights, hidden_bias = np.asarray(params.weights), np.asarray(params.hidden_bias)
     found = np.any(weights != 0, axis=1)
-    return replace(params, weights=weights[found], hidden_bias=hidden_bias[found])
+    return params.replace(weights=weights[found], hidden_bias=hidden_bias[found])
 
 
 # ---------------------------------------------------------------- use
@@ -314,7 +313,7 @@ def _wake_idle(key: AnyKey, params: Params, state: Any) -> Params:
     if not idle.any():
         return params
     noise = np.asarray(_random_weights(key, weights.shape))
-    return replace(params, weights=np.where(idle, noise, weights))
+    return params.replace(weights=np.where(idle, noise, weights))
 
 
 def _take_learned(key: AnyKey, params: Params, state: Any) -> Params:

@@ -84,10 +84,12 @@ def exact_log_partition(units: Units, machine: Machine, dtype: np.dtype | None =
 
 def moments_on_host(units: Units, machine: Machine) -> tuple[Float[Array, ""], Machine]:
     """Compute the same of NumPy arrays, all states at once: where they are few, no program is worth compiling."""
-    turns, constant = _sums_inputs(units, machine), 0.0
+    turns = _sums_inputs(units, machine)
+    constant: Any = 0.0
     if turns:
         machine, constant = _turned(machine)
-    log_z, moments = moments_among(units, machine, all_states(len(machine.hidden_bias)).astype(np.float64))
+    states: Any = all_states(len(machine.hidden_bias)).astype(np.float64)
+    log_z, moments = moments_among(units, machine, states)
     return log_z + constant, _turned_back(moments) if turns else moments
 
 

@@ -50,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -142,8 +142,9 @@ def _uniform(
 ) -> Float[Array, " rows"]:
     """Draw the same for a row and a unit whenever asked: a stream flips its coins again at every pass."""
     if not on_device(key, rows, unit):
-        own = [keys.fold(keys.fold(key, int(row)), int(unit)) for row in rows]
-        bits = np.concatenate([np.bitwise_xor(*keys.words(one, 1)) for one in own])
+        words: Any = key
+        own = [keys.fold(keys.fold(words, int(row)), int(unit)) for row in rows]
+        bits: Any = np.concatenate([np.bitwise_xor(*keys.words(one, 1)) for one in own])
         return (bits >> 9 | 0x3F800000).astype(np.uint32).view(np.float32) - 1
 
     def draw(key: Key[Array, ""]) -> Float[Array, ""]:

@@ -11,7 +11,6 @@ from them, and with a few hundred rows of many columns it never comes back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -66,7 +65,7 @@ class Persistent(Module):
 
 def averaged(params: Params, state: Persistent) -> Params:
     """Return the mean machine that the stage has learned."""
-    return moved(params, np.asarray(state.mean))
+    return moved(params, to_numpy(state.mean))
 
 
 # ---------------------------------------------------------------- chains, in float32 whatever they are kept in
@@ -112,18 +111,19 @@ class _Functions(NamedTuple):
 def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
     def start(params: Params) -> Persistent:
         xp, machine = namespace(params.weights), bordered(params)
-        chains = _here(_first_chains, params.input_bias, units=units, n_chains=n_chains)
+        own, warm = _here(_first_chains, params.input_bias, units=units, n_chains=n_chains)
         none = xp.zeros(())
         return Persistent(
-            Adam.at_rest(machine), *chains, params.input_bias, machine, none, xp.zeros((), "int32"), none, none
+            Adam.at_rest(machine), own, warm, params.input_bias, machine, none, xp.zeros((), "int32"), none, none
         )
 
     def update(
         pace: Pace, prior: Prior, state: Persistent, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Persistent, Params]:
-        xp, chains = namespace(params.weights), (state.chains, state.warm)
+        xp = namespace(params.weights)
         words = jax.random.key_data(progress.key) if on_device(progress.key) else progress.key
-        chains, expected, level = _here(_walk, machine_of(params), state.field, chains, words, units=units)
+        chains = state.chains, state.warm
+        (own, warm), expected, level = _here(_walk, machine_of(params), state.field, chains, words, units=units)
         # a prior weighs as much as all rows together leave it: in the first epoch their number is not known
         over = progress.iteration > state.epoch
         n_rows = xp.where(over, state.seen, state.n_rows)
@@ -138,8 +138,8 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
         share = xp.maximum(1 / (1 + MEAN_MEMORY_SHARE * progress.step), 1e-3)
         mean = state.mean + share * (machine - state.mean)
         at = state.epoch + over, seen, n_rows
-        params = replace(moved(params, machine), precision=alpha)
-        return Persistent(optimiser, *chains, state.field, mean, level, *at), params
+        params = moved(params, machine).replace(precision=alpha)
+        return Persistent(optimiser, own, warm, state.field, mean, level, *at), params
 
     return _Functions(start, update)
 

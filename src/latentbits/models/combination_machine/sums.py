@@ -7,6 +7,7 @@ states are summed in NumPy sooner than a program for them is compiled; by a coun
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -54,7 +55,7 @@ def log_partition(
         return _log_partition.function(machine, **given)
     if _n_floats(units, machine, max_active) <= most:
         return _in_numpy(units, machine, max_active)[0]
-    return np.asarray(_log_partition(machine, **given))
+    return to_numpy(_log_partition(machine, **given))
 
 
 def _n_floats(units: Units, machine: Machine, max_active: int | None) -> int:
@@ -67,8 +68,8 @@ def _n_floats(units: Units, machine: Machine, max_active: int | None) -> int:
 def _in_numpy(units: Units, machine: Machine, max_active: int | None) -> tuple[Float[Array, ""], Machine]:
     if max_active is None:
         return moments_on_host(units, machine)
-    states = sparse_states(machine.weights.shape[0], max_active)
-    return moments_among(units, machine, states.astype(machine.weights.dtype))
+    states: Any = sparse_states(machine.weights.shape[0], max_active).astype(machine.weights.dtype)
+    return moments_among(units, machine, states)
 
 
 @Program

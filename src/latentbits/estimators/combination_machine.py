@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import ModelFileError
-from latentbits.core.model import Model, Stop, Summary
+from latentbits.core.model import Model, Stop
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.column_sums import Powers
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import moved
-from latentbits.engines.summary import column_moments, row_powers, summarise
+from latentbits.engines.summary import column_moments, row_powers
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.estimator_repr import named_weights
+from latentbits.estimators.machine_fits import MachineFits
 from latentbits.estimators.precision import NEGLIGIBLE_NATS_PER_ROW, SINGLE
 from latentbits.models.combination_machine import model as machines
-from latentbits.models.combination_machine.ascent import REFIT
-from latentbits.models.combination_machine.largest import largest_moments
-from latentbits.models.combination_machine.machine import UNITS, Params, machine_of
+from latentbits.models.combination_machine.machine import UNITS, Params
 from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.recipes import RECIPES, recipe_of
-from latentbits.models.combination_machine.truncation import sparse_moments
 from latentbits.models.combination_machine.tuning import (
     ADAM_MOST_UPDATES,
-    AGAIN_MOST_TIMES,
-    AGAIN_RATE_SHARE,
     BATCH_LOG2_STATES,
     EXACT_LOG2_STATES,
-    HELD_OUT_SHARE,
     STOCHASTIC_RATE,
-    TRUSTED_LEAST_SHARE,
 )
 
 __all__ = ["CombinationMachine"]
 
-# Rows that are in float64 where a climb ends by what is left to gain.  In float32 the terms of a log-likelihood, of
-# either sign, hide gains of 1e-6 nats a row: of 20 tables of 240 rows, 17 had up to 0.21 nats left, and 0.002 stated.
-ALL = 2**32
 
-
-class CombinationMachine(WithFitReport):
+class CombinationMachine(MachineFits):
     """Influence combination machine (restricted Boltzmann machine; Freund & Haussler 1994).
 
     Binary causes that act together: each row has hidden units h in {0, 1}, and each column a field
@@ -186,8 +172,6 @@ class CombinationMachine(WithFitReport):
     # Real rows that are far from 0 are moved there, in float64: b . x, |x|^2 / 2 and log Z would cancel.  `params_` is
     # the machine of the moved rows; the attributes are those of the user's.
     _offset: np.ndarray | None = None
-    _shortened: float = 1.0  # of the step size, while a machine is learned again
-    _n_rows: float = np.inf  # of the table, where it matters to the way of learning
 
     _sparse: ClassVar[bool] = True
     _params_class: ClassVar[type] = Params
@@ -460,123 +444,6 @@ class CombinationMachine(WithFitReport):
 
     def _causes(self) -> Iterator[tuple[str, str]]:
         yield from named_weights("unit", self._input_names(), self.components_)
-
-    def _adopt(self, result: FitResult) -> None:
-        params = result.params
-        if result.history and result.history[-1].stage == machines.RANKING:  # users see that of all rows
-            history = result.history[:-1]
-            result = result._replace(history=history, objective=history[-1].objective)
-        if np.isnan(params.log_partition):  # learning was cut short before its last stage
-            with double():
-                params = machines.learned_machine(params, result.state)
-                params = machines.without_idle(params) if self._learner() == "pursuit" else params
-            arrays = params.weights, params.hidden_bias, params.input_bias
-            known = self._known(*arrays, self.random_state, precision=params.precision)
-            result = result._replace(params=known)
-        super()._adopt(result)
-
-    def _finish(self, engine: Engine, result: FitResult) -> None:
-        self._warn_of_few_chains()
-        if self.max_active is not None and "gradient" in self._learner():
-            self.left_out_, self.left_out_error_ = self._left_out(min(int(self.max_active), int(self.n_hidden)))
-        if self.max_terms is not None:
-            self.left_out_, self.left_out_error_ = self._not_in_terms(int(self.max_terms))
-
-    @property
-    def _double_rows(self) -> int:
-        """All of them where a climb ends by what is left to gain: in float32 it stands still far from there."""
-        by_gain = "gradient" in self._learner() and recipe_of(self.recipe).optimizer == "adam"
-        return ALL if by_gain and self._held_out is None and self._share() == 0 else 0
-
-    def _share(self) -> float:
-        """Decide `validation_fraction` where it is "auto"."""
-        if self.validation_fraction != "auto":
-            return float(self.validation_fraction)
-        n_weights = int(self.n_hidden) * self.n_features_in_
-        return 0.0 if self.weight_prior == "auto" and self._n_rows < n_weights else HELD_OUT_SHARE
-
-    @property
-    def _rows_have_stopped(self) -> bool:
-        """Whether held-out rows have ended its learning; with a prior of their choice all are learned from after it."""
-        return REFIT in self.history_table_["stage"] if self.weight_prior == "auto" else self._share() > 0
-
-    def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
-        """Learn; and again in shorter steps, if chains could not follow and the machine ran away from them."""
-        stochastic = self._learner() == "stochastic"
-        if not stochastic and "auto" == self.weight_prior == self.validation_fraction:
-            self._n_rows = float(summarise(engine).n_rows)
-        if not stochastic or not self.input_bias:
-            return super()._learn(engine, seed, dtype, max_time)
-        summary = summarise(engine)
-        bias, independent = self._independent(summary)
-        seconds, found = 0.0, []
-        try:
-            for again in range(AGAIN_MOST_TIMES + 1):
-                self._shortened = AGAIN_RATE_SHARE**again
-                left = None if max_time is None else max(max_time - seconds, 1e-3)
-                seconds += super()._learn(engine, seed, dtype, left)
-                unsure = 3 * self.log_partition_error_ * float(summary.n_rows)
-                if Stop(self.stop_reason_).cut_short or not self.objective_ + unsure < independent:
-                    break
-                found.append(self.objective_)
-        finally:
-            self._shortened = 1.0
-        if found:
-            lost = len(found) > AGAIN_MOST_TIMES
-            if lost:
-                nothing = np.zeros((int(self.n_hidden), engine.n_features)), np.zeros(int(self.n_hidden))
-                self.params_ = self._known(*nothing, bias, self.random_state)
-                self.objective_, self.stop_reason_ = independent, str(Stop.STALLED)
-                self._expose()
-            self._warn_of_running_away(found, independent, float(summary.n_rows), lost)
-        return seconds
-
-    def _independent(self, summary: Summary) -> tuple[np.ndarray, float]:
-        """Compute input biases of columns that are independent, and the log-likelihood of these."""
-        mean, variance, n = (np.asarray(x) for x in (summary.mean, summary.variance, summary.observed))
-        if self.real_valued:
-            return mean, float(-0.5 * np.sum(n * (np.log(2 * np.pi) + variance)))
-        share = (n * mean + 0.5) / (n + 1)
-        return 0.5 * np.log(share / (1 - share)), float(
-            np.sum(n * (mean * np.log(share) + (1 - mean) * np.log1p(-share)))
-        )
-
-    def _warn_of_running_away(self, found: list[float], independent: float, n_rows: float, lost: bool) -> None:
-        rate = float(self.learning_rate or STOCHASTIC_RATE)
-        done = (
-            f"so it was with {rate * AGAIN_RATE_SHARE**AGAIN_MOST_TIMES:.2g}, and all weights are 0 now"
-            if lost
-            else f"learning_rate={rate * AGAIN_RATE_SHARE ** len(found):.2g} was taken instead"
-        )
-        warnings.warn(
-            f"the machine ran away from its chains: with learning_rate={rate:.2g} rows had {found[0] / n_rows:.4g} "
-            f"nats each, less than the {independent / n_rows:.4g} of independent columns; {done}.  Pass a smaller "
-            "learning_rate, or more chains: recipe={'n_chains': 1000}",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-
-    def _left_out(self, max_active: int) -> tuple[float, float]:
-        with double():
-            machine = machine_of(jax.tree.map(jnp.asarray, self.params_))
-            found = sparse_moments(UNITS[self.kind], machine, max_active, seed_key(0, "left out"))
-        return float(found.left_out), float(found.left_out_error)
-
-    def _not_in_terms(self, max_terms: int) -> tuple[float, float]:
-        with double():
-            machine = machine_of(jax.tree.map(jnp.asarray, self.params_))
-            log_sum = float(largest_moments(UNITS[self.kind], machine, max_terms)[0])
-        share = float(np.exp(log_sum - self.params_.log_partition))
-        return max(0.0, 1 - share), share * self.log_partition_error_
-
-    def _warn_of_few_chains(self) -> None:
-        if self.log_partition_effective_ < TRUSTED_LEAST_SHARE:
-            warnings.warn(
-                f"log_partition_ is not to be trusted: only {100 * self.log_partition_effective_:.1f} % of the "
-                "annealed chains count in it; call estimate_log_partition with more steps",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def _extra(self) -> dict[str, Any]:
         return super()._extra() | ({} if self._offset is None else {"offset": self._offset.tolist()})

@@ -41,6 +41,7 @@ def test_updates_are_those_of_the_programs(settings, updates, monkeypatch):
         return call
 
     monkeypatch.setattr(stage, "without_rows", on_both_sides)
+    monkeypatch.setattr(stage, "LEAST_ROWS_OF_HOST_UPDATE", 0)  # of small batches, too
     monkeypatch.setattr("latentbits.engines.fit.without_rows", on_both_sides)
     monkeypatch.setattr(sums, "HOST_MOST_FLOATS_PER_PASS", 2**7)  # three units are summed in NumPy, four by a program
     X = tables.classes()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -83,39 +81,51 @@ def _components(
     xp, s, sy = namespace(stats), stats.s, stats.sy
     used = s > fewest
     both = used[..., None] & used[..., None, :]
-    inverse = _inverse_factor(xp.where(both, _second_moments(stats), xp.eye(s.shape[-1])))
-    # on a GPU one triangular solve and two products take less time than two solves
-    solved = inverse.mT @ (inverse @ (sy * used[..., None]))
+    solved = _solved(xp.where(both, _second_moments(stats), xp.eye(s.shape[-1])), sy * used[..., None])
     return xp.where(used[..., None], solved, params.components), used
 
 
-def _inverse_factor(system: Float[Array, "*starts n n"]) -> Float[Array, "*starts n n"]:
-    """Return R^-1 of S = R R', lower triangular."""
-    if system.ndim > 2:
-        return each(_inverse_factor, system)
-    return solve_triangular(_factor(system), namespace(system).eye(len(system)), lower=True)
+def _solved(system: Float[Array, "*starts n n"], right: Float[Array, "*starts n m"]) -> Float[Array, "*starts n m"]:
+    """Solve a positive definite system; nan where it is not.
 
-
-def _factor(system: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Return the Cholesky factor of a matrix with a ridge, a larger one where it needs that; nan where none will do.
-
-    Sums in float32 have seven digits: with fewer rows than causes, or with causes that are on in the same rows, they
-    are not positive definite in their last digits, and the inverse would be made of these.
+    Sums in float32 have seven digits.  With fewer rows than causes, or with causes that are on in the same rows, the
+    last pivots are rounding, and the solution would be made of it: such a system gets a ridge, whose pull towards 0 two
+    steps of refinement take back in all directions but those.
     """
-    small, large = (system + namespace(system).diag(ridge * system.diagonal()) for ridge in (1e-10, 1e-5))
+    if system.ndim > 2:
+        return each(_solved, system, right)
+    xp = namespace(system)
+    factor = _cholesky(system, 1e-10)
+    sound = (factor.diagonal() ** 2 > LEAST_PIVOT_SHARE * system.diagonal()).all()  # nan is not
+
+    def found() -> Float[Array, "n m"]:
+        return _by_factor(factor, right)
+
+    def refined() -> Float[Array, "n m"]:
+        ridged = _cholesky(system, 1e-5)
+        found = xp.zeros_like(right)
+        for _ in range(3):
+            found = found + _by_factor(ridged, right - system @ found)
+        return found
+
     if on_device(system):
-        factor = jnp.linalg.cholesky(small, symmetrize_input=False)
-        again = partial(jnp.linalg.cholesky, large, symmetrize_input=False)
-        return jax.lax.cond(_is_sound(factor, system), lambda: factor, again)
-    host: Any = np
-    for ridged in (small, large):
-        with suppress(np.linalg.LinAlgError):
-            factor = host.linalg.cholesky(ridged)
-            if ridged is large or _is_sound(factor, system):
-                return factor
-    return host.full_like(system, np.nan)
+        return jax.lax.cond(sound, found, refined)
+    return found() if sound else refined()
 
 
-def _is_sound(factor: Float[Array, "n n"], system: Float[Array, "n n"]) -> Bool[Array, ""]:
-    """Say whether every pivot is more than rounding; nan is not."""
-    return (factor.diagonal() ** 2 > LEAST_PIVOT_SHARE * system.diagonal()).all()
+def _by_factor(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    # on a GPU one triangular solve and two products take less time than two solves
+    inverse = solve_triangular(factor, namespace(factor).eye(len(factor)), lower=True)
+    return inverse.mT @ (inverse @ right)
+
+
+def _cholesky(system: Float[Array, "n n"], ridge: float) -> Float[Array, "n n"]:
+    """Return the factor of the system with its diagonal a little larger; nan where it has none."""
+    xp = namespace(system)
+    ridged = system + xp.diag(ridge * system.diagonal())
+    if on_device(system):
+        return jnp.linalg.cholesky(ridged, symmetrize_input=False)
+    try:
+        return xp.linalg.cholesky(ridged)
+    except np.linalg.LinAlgError:
+        return xp.full_like(system, np.nan)

@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.tables import chain
 
 from latentbits import BernoulliProduct, ChowLiuTree, LatentTree, load
+from latentbits.engines.fit import fit, seed_key
+from latentbits.engines.memory import MemoryEngine
 from latentbits.estimators.families import name_of, size_of
 
 N, D = 240, 4  # of nearly all tables here: compiled code is shared
@@ -222,3 +224,26 @@ def test_bits_that_are_missing_without_causes():
                 n = np.array([given[every[:, j] == bit].sum() for bit in (0, 1)])
                 n += 0.5 / 4 if p >= 0 else 0.5 / 2  # a root has one distribution, and all that is spread
                 np.testing.assert_allclose(m.transitions_[tree, j, above], n / n.sum(), rtol=1e-9)
+
+
+def test_counts_of_several_chunks_add_up():
+    """In float64 sums are those of the host from the first chunk on, and are added to in place."""
+    X = chain(3000, 6)
+    model = ChowLiuTree()._model_for(MemoryEngine(X))
+    whole, parts = (
+        fit(model, MemoryEngine(X), seed_key(0), memory_budget=budget, dtype=np.dtype(np.float64))
+        for budget in (2**24, 2**10)
+    )
+    np.testing.assert_array_equal(parts.params.transition, whole.params.transition)
+    assert parts.objective == whole.objective
+
+
+def test_fractions_of_rows_leave_no_negative_probability():
+    X = np.repeat(chain(200_000, 1), 2, axis=1)  # the columns are equal, so that cells are empty
+    weights = np.random.default_rng(0).uniform(0.1, 0.5, len(X))
+    m = ChowLiuTree(smoothing=0).fit(X, sample_weight=weights)
+    root, other = np.argsort(m.parents_[0])
+    share = weights @ X[:, 0] / weights.sum()
+    np.testing.assert_allclose(m.transitions_[0, root], [[1 - share, share]] * 2, rtol=1e-9)
+    np.testing.assert_allclose(m.transitions_[0, other], np.eye(2), atol=1e-9)
+    assert m.transitions_.min() >= 0

@@ -109,7 +109,7 @@ def advance(
     # the image itself, then the more cautious ones, then shorter and shorter steps along the last
     n_images = images.shape[0]
     extrapolated = (state.n_kept > 0) | (state.refused > 0)  # a refusal empties the memory
-    place = state.refused + xp.where(extrapolated, 0, 1)
+    place = state.refused + xp.where(extrapolated, 0, 1).astype("int32")
     image = state.images[xp.clip(place, 0, n_images - 1)]
     shorter = 0.5 ** xp.maximum(place - (n_images - 1), 0)
     back = state.best + shorter * (image - state.best)

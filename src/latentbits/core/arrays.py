@@ -28,7 +28,9 @@ __all__ = [
     "AnyKey",
     "Array",
     "categorical",
+    "cholesky",
     "each",
+    "eigh",
     "fold_in",
     "integers",
     "namespace",
@@ -59,6 +61,23 @@ def namespace(*trees: Any) -> Any:
     ('numpy', 'jax.numpy')
     """
     return jnp if on_device(*trees) else np
+
+
+def cholesky(matrix: Any) -> Any:
+    """Return the lower factor of a symmetric matrix; nan where it is not positive definite, as JAX does."""
+    try:
+        return namespace(matrix).linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(matrix, np.nan)
+
+
+def eigh(matrix: Any) -> tuple[Any, Any]:
+    """Return eigenvalues and eigenvectors of a symmetric matrix; nan where they cannot be found, as JAX does."""
+    try:
+        values, vectors = namespace(matrix).linalg.eigh(matrix)
+    except np.linalg.LinAlgError:
+        return np.full(len(matrix), np.nan), np.full_like(matrix, np.nan)
+    return values, vectors
 
 
 def solve_triangular(factor: Any, right: Any, lower: bool = False, trans: int = 0) -> Any:

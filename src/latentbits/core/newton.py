@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array, namespace, pick, solve_triangular
+from latentbits.core.arrays import Array, cholesky, eigh, namespace, pick, solve_triangular
 from latentbits.core.module import Module
 
 __all__ = ["Newton", "advance", "start"]
@@ -54,9 +54,9 @@ def advance(
     xp = namespace(x)
     good = value >= state.value - RELATIVE_ROUNDING * xp.abs(value)
     scale = 1 / xp.sqrt(xp.maximum(xp.diag(unit), 1e-300))
-    root = xp.linalg.cholesky(unit * xp.outer(scale, scale) + RELATIVE_RIDGE * xp.eye(x.size))
+    root = cholesky(unit * xp.outer(scale, scale) + RELATIVE_RIDGE * xp.eye(x.size))
     inverse = solve_triangular(root, xp.diag(scale), lower=True)
-    bends, turned = xp.linalg.eigh(inverse @ information @ inverse.T)
+    bends, turned = eigh(inverse @ information @ inverse.T)
     axes = inverse.T @ turned
     slope = axes.T @ gradient
     # where it bends up, what a step of the longest kind would gain: much at a saddle, nothing where a value runs away

@@ -11,6 +11,8 @@ numbers it is exact too, up to 2^24 in float32.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +25,7 @@ from latentbits.core.module import Module
 __all__ = ["Stats", "count"]
 
 WORD_BITS = 32
+FLOAT32_MOST_ROWS = 2**24  # by weight, up to which float32 counts whole numbers exactly
 BLOCK_COLUMNS = 50  # their counts against all others should stay in the cache
 
 
@@ -47,7 +50,10 @@ def count(batch: Batch) -> Stats:
 
 
 def _weighted(batch: Batch) -> Stats:
-    xp, weight, ones = namespace(batch), batch.weight[:, None], (batch.values > 0.5).astype(batch.weight.dtype)
+    xp, weight = namespace(batch), batch.weight[:, None]
+    if not on_device(batch) and not _are_exact(weight):
+        weight = weight.astype(np.float64)
+    ones = (batch.values > 0.5).astype(weight.dtype)
     columns = ones.shape[1]
     seen = xp.ones_like(ones[:, :1]) if batch.observed is None else batch.observed
     own, there = weight * ones, weight * seen
@@ -56,6 +62,11 @@ def _weighted(batch: Batch) -> Stats:
         left = xp.broadcast_to(n_ones[:, None], (columns, columns))
         return Stats(n, n_ones, xp.full(columns, n), own.T @ ones, left, xp.full((columns, columns), n))
     return Stats(n, n_ones, n_seen, own.T @ ones, own.T @ seen, there.T @ seen)
+
+
+def _are_exact(weight: Any) -> bool:
+    """Say whether sums in float32 are: in others counts of cells, which are differences, could be negative."""
+    return bool((weight == np.rint(weight)).all() and weight.sum() < FLOAT32_MOST_ROWS)
 
 
 def _each_once(batch: Batch) -> Stats:

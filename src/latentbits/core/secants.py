@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from jaxtyping import Bool, Float, Int
 
-from latentbits.core.arrays import Array, namespace, pick
+from latentbits.core.arrays import Array, eigh, namespace, pick
 from latentbits.core.module import Module
 
 __all__ = ["Secants", "advance", "left", "start"]
@@ -159,14 +159,14 @@ def _step(
     length = xp.linalg.norm(points, axis=1, keepdims=True)
     unit = xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0)
     points, residuals = points * unit, residuals * unit
-    values, vectors = xp.linalg.eigh(points @ points.T)
+    values, vectors = eigh(points @ points.T)
     new = values > DEPENDENT_SHARE * xp.maximum(values[-1], DEPENDENT_SHARE)
     combine = xp.where(new, vectors / xp.sqrt(xp.where(new, values, 1)), 0)
     axes, changes = combine.T @ points, combine.T @ residuals
     bend = -axes @ changes.T
     # an axis that is none bends as the complete data do, and so changes nothing
     bend = 0.5 * (bend + bend.T) + xp.diag(xp.where(new, 0.0, 1.0))
-    bends, turned = xp.linalg.eigh(bend)
+    bends, turned = eigh(bend)
     axes = turned.T @ axes
     along = axes @ residual
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from latentbits.core.model import Model
 from latentbits.core.processor import accelerated
 from latentbits.engines.memory import MemoryEngine
 
-__all__ = ["in_numpy", "one_thread", "rows_on_host", "runs_on_host", "without_rows"]
+__all__ = ["in_numpy", "one_thread", "rows_on_host", "runs_on_host", "solvable", "without_rows"]
 
 # Numbers in the parameters.  Mixtures of 64 to 4096 components of the digits (4e3 to 3e5 numbers) learn in .9 to 1.4 of
 # the time that compiled updates need, of which each costs seconds to compile; more of them belong on an accelerator.
@@ -43,16 +44,22 @@ def without_rows(program: Program, on_host: bool) -> Callable[..., Any]:
         return program
 
     def call(*args: Any, **constants: Any) -> Any:
-        with one_thread, np.errstate(all="ignore"):  # JAX warns of no infinity either
-            try:
-                return program.function(*in_numpy(args), **constants)
-            except np.linalg.LinAlgError as error:  # compiled, it would be an objective that is not a number
-                raise FitError(
-                    f"no update could be computed ({error}): try dtype='float64', more smoothing or a stronger prior, "
-                    "and look for columns of extreme values"
-                ) from error
+        with one_thread, solvable(), np.errstate(all="ignore"):  # JAX warns of no infinity either
+            return program.function(*in_numpy(args), **constants)
 
     return call
+
+
+@contextmanager
+def solvable() -> Iterator[None]:
+    """Turn equations that cannot be solved into the error of a fit; compiled, they are an objective of nan."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise FitError(
+            f"no update could be computed ({error}): try dtype='float64', more smoothing or a stronger prior, and look "
+            "for columns of extreme values"
+        ) from error
 
 
 def rows_on_host(model: Model, engine: object) -> bool:
@@ -86,10 +93,10 @@ class _OneThread:
 
     def __enter__(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
+            if self._inside == 0:
                 self._blas = self._blas or ThreadpoolController()
                 self._limit = self._blas.limit(limits=1, user_api="blas")
+            self._inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:

@@ -365,7 +365,17 @@ def _by_numpy(
     """Apply a function to a batch of NumPy's arrays; it makes no random numbers of its rows."""
     with one_thread, np.errstate(all="ignore"):
         batch = make_batch(*rows, given.key, chunk.complete, layout.dtype)
-        return function(*in_numpy((given.params, given.shared)), batch, *states)
+        return jax.tree.map(_read_only, function(*in_numpy((given.params, given.shared)), batch, *states))
+
+
+def _read_only(x: Any) -> Any:
+    """Protect an array as JAX's are: leaves may share memory, and sums are added to in place."""
+    if isinstance(x, jax.Array):
+        raise TypeError("a function of rows on the host has called JAX: write it for both sides (core/arrays.py)")
+    if isinstance(x, np.ndarray):
+        x = x.view()
+        x.flags.writeable = False
+    return x
 
 
 def _on_host(first: int, n: int, out: PyTree) -> tuple[int, int, PyTree]:

@@ -13,7 +13,7 @@ from latentbits.core import interrupts, keys, tree
 from latentbits.core.errors import FitError
 from latentbits.core.model import Learned, Model, OnePass, Over, Stage, Stop, Transform
 from latentbits.engines.chunks import MOST_ROWS
-from latentbits.engines.host import runs_on_host
+from latentbits.engines.host import runs_on_host, solvable
 from latentbits.engines.monitor import Monitor, Record
 from latentbits.engines.stage import Outcome, Run, StageRun, Standing
 
@@ -224,7 +224,7 @@ def _transform(
     """Call the function of a stage on the host; return new parameters, or that learning is over."""
     left = (lambda: monitor.seconds_left,) if stage.timed else ()
     on_host = runs_on_host(model, before.params)
-    with tree.double():
+    with tree.double(), solvable():
         params = tree.strong(before.params, to_device=not on_host)
         found = stage.function(key if on_host else keys.typed(key), params, before.state, *left)
         return (

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from latentbits.core.arrays import Array, each, namespace, on_device, solve_triangular
+from latentbits.core.arrays import Array, cholesky, each, namespace, on_device, solve_triangular
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.selection import correction
 from latentbits.models.binary_sparse_coding.statistics import Stats
@@ -123,9 +123,4 @@ def _cholesky(system: Float[Array, "n n"], ridge: float) -> Float[Array, "n n"]:
     """Return the factor of the system with its diagonal a little larger; nan where it has none."""
     xp = namespace(system)
     ridged = system + xp.diag(ridge * system.diagonal())
-    if on_device(system):
-        return jnp.linalg.cholesky(ridged, symmetrize_input=False)
-    try:
-        return xp.linalg.cholesky(ridged)
-    except np.linalg.LinAlgError:
-        return xp.full_like(system, np.nan)
+    return jnp.linalg.cholesky(ridged, symmetrize_input=False) if on_device(system) else cholesky(ridged)

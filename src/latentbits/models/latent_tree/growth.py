@@ -115,7 +115,7 @@ def _best(settings: Settings, params: Params, counts: PairCounts) -> Learned:
     parent, columns = params.parent[0], np.arange(params.parent.shape[1])
     n: Any = np.asarray(counts.n_rows)
     up = np.where(parent == len(columns), columns, parent)
-    moved: Any = cells(counts)[:, :, up, columns].transpose(2, 0, 1)[None]  # of a root with itself
+    moved: Any = np.maximum(cells(counts)[:, :, up, columns], 0).transpose(2, 0, 1)[None]  # of a root with itself
     own = moved.sum(2, keepdims=True) * np.eye(2)
     log_p: Any = np.zeros(2)
     stats = Stats(n, log_p, n[None], Counts(moved, own[..., 1], own[..., 0]))

@@ -242,5 +242,5 @@ def model(
         left=secants.left if accelerate and not settings.spread else None,
         needs_summary=False,
         on_host=not settings.spread,
-        rows_on_host="never" if hidden else "complete",
+        rows_on_host="never" if hidden or settings.soft else "complete",
     )

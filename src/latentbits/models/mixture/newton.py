@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from latentbits.core.arrays import Array, namespace, pick
+from latentbits.core.arrays import Array, eigh, namespace, pick
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.module import Module
@@ -83,7 +83,7 @@ def advance(
     good = value >= state.value - 1e-12 * xp.abs(value)
     slope = coordinates.gradient(params, counts).ravel()
     unit = 1 / xp.sqrt(coordinates.complete_information(counts)).ravel()
-    bends, axes = xp.linalg.eigh((complete(params, counts) - missing) * xp.outer(unit, unit))
+    bends, axes = eigh((complete(params, counts) - missing) * xp.outer(unit, unit))
     slope = axes.T @ (unit * slope)
     left = xp.where(
         bends[0] < tuning.NEWTON_SADDLE_EIGENVALUE,

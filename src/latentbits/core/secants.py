@@ -25,10 +25,6 @@ SURE_PASSES = 3  # passes in a row whose quadratic model has a top
 # Gains promised at the last points bound what is left: with one point, 10 of 40 fits of small trees ended early.
 PROMISED_POINTS = 3
 CAUTION_FACTOR = 3.0  # the axes of so few differences are not those of the objective
-# Length of `careful` steps in those of the map: the first, and by what it grows where one gains, and is divided where
-# one does not.  Measured on hidden trees of four states, digits: after 1000 passes -35137 and -35183 nats with two
-# seeds, -35243 without care, where 305 of 1000 steps are taken back.
-FIRST_LENGTH, LENGTHENED, SHORTENED = 8.0, 1.1, 8.0
 
 
 class Secants(Module):
@@ -40,7 +36,6 @@ class Secants(Module):
     image: Float[Array, " size"]
     refused: Int[Array, ""]  # times in a row that a step from `best` was taken back
     residual: Float[Array, " size"]  # image - best
-    longest: Float[Array, ""]  # how many times as long as the map's `careful` steps may be
     n_kept: Int[Array, ""]  # differences in memory, counted without end
     # points, residuals: differences of both between one good point and the next, the last few
     points: Float[Array, "memory size"]
@@ -54,9 +49,8 @@ def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
     """Return the state before the first point."""
     xp = namespace(x)
     zeros, none = xp.zeros((memory, x.size), x.dtype), xp.asarray(0, "int32")
-    far, length = xp.asarray(xp.inf, x.dtype), xp.asarray(FIRST_LENGTH, x.dtype)
-    at = -far, x, x, none, xp.zeros_like(x), length
-    return Secants(*at, none, zeros, zeros, none, xp.full(PROMISED_POINTS, far))
+    far = xp.asarray(xp.inf, x.dtype)
+    return Secants(-far, x, x, none, xp.zeros_like(x), none, zeros, zeros, none, xp.full(PROMISED_POINTS, far))
 
 
 def left(state: Secants) -> Float[Array, ""]:
@@ -75,7 +69,6 @@ def advance(
     slack: Float[Array, ""],
     floor: Float[Array, ""],
     unseen: float = UNSEEN_CURVATURE,
-    careful: bool = False,
 ) -> tuple[Secants, Float[Array, " size"]]:
     """Return the next point, given objective, image and gradient at x.
 
@@ -90,21 +83,17 @@ def advance(
         bounded by the slowest direction there may be.
     unseen
         How flat directions may be that the differences do not span, for what is left to gain.
-    careful
-        Whether steps that are taken back make following ones shorter: for maps with so many parameters that the
-        differences span little of what bends.
     """
     xp = namespace(x)
     good = value >= state.value - slack
     residual = image - x
     memory = state.points.shape[0]
-    # the first good point has no predecessor to differ from
-    follows = xp.isfinite(state.value) & (careful | (state.refused == 0))
+    # the first good point, and the one after a step that was taken back, has no predecessor to differ from
+    follows = xp.isfinite(state.value) & (state.refused == 0)
     slot = (xp.arange(memory)[:, None] == state.n_kept % memory) & follows
     points = xp.where(slot, x - state.best, state.points)
     residuals = xp.where(slot, residual - state.residual, state.residuals)
-    least = 1 / state.longest if careful else LEAST_CURVATURE
-    step, whole, hidden, top = _step(residual * scale, points * scale, residuals * scale, least)
+    step, whole, hidden, top = _step(residual * scale, points * scale, residuals * scale)
     step, whole = step / scale, whole / scale
     climbs = gradient @ step > 0
     n_sure = xp.where(top & climbs & follows, state.n_sure + 1, 0)
@@ -118,7 +107,6 @@ def advance(
         image,
         xp.zeros_like(state.refused),
         residual,
-        xp.minimum(state.longest * LENGTHENED, 1 / LEAST_CURVATURE),
         state.n_kept + follows,
         points,
         residuals,
@@ -134,7 +122,6 @@ def advance(
         state.image,
         state.refused + 1,
         state.residual,
-        xp.maximum(state.longest / SHORTENED, 1),
         xp.zeros_like(state.n_kept),
         nothing,
         nothing,
@@ -146,10 +133,7 @@ def advance(
 
 
 def _step(
-    residual: Float[Array, " size"],
-    points: Float[Array, "memory size"],
-    residuals: Float[Array, "memory size"],
-    least: Float[Array, ""] | float,
+    residual: Float[Array, " size"], points: Float[Array, "memory size"], residuals: Float[Array, "memory size"]
 ) -> tuple[Float[Array, " size"], Float[Array, " size"], Float[Array, ""], Bool[Array, ""]]:
     """Return the residual, divided by |H| in the space of the differences, and the same without bound on its length.
 
@@ -170,8 +154,8 @@ def _step(
     axes = turned.T @ axes
     along = axes @ residual
 
-    def divided(least: Float[Array, ""] | float) -> Float[Array, " size"]:
+    def divided(least: float) -> Float[Array, " size"]:
         return residual + ((1 / xp.maximum(xp.abs(bends), least) - 1) * along) @ axes
 
     hidden = xp.maximum(residual @ residual - along @ along, 0)
-    return divided(least), divided(LEAST_CURVATURE_LEFT), hidden, bends[0] > 0
+    return divided(LEAST_CURVATURE), divided(LEAST_CURVATURE_LEFT), hidden, bends[0] > 0

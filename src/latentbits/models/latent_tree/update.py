@@ -24,7 +24,6 @@ from latentbits.models.latent_tree.records import Params, Settings, Shared, Stat
 __all__ = ["forms", "log", "objective", "softened", "start", "update"]
 
 ROUNDING = 1e-7  # of counts and objective: rows may be in float32
-MEMORY = 30  # differences that secants keep
 UNSEEN = 1e-4  # how flat directions may be that secants have not seen
 
 
@@ -112,7 +111,6 @@ def update(
         slack=ROUNDING * xp.abs(value),
         floor=xp.asarray(ROUNDING**2 * 1000 * x.size),
         unseen=UNSEEN,
-        careful=True,
     )
     return state, _params_at(params, ahead)
 
@@ -141,7 +139,7 @@ def start(params: Params) -> Secants:
     EM is a step along the gradient there, and any numbers are probabilities once they are squared and divided by
     their sum.
     """
-    return secants.start(namespace(params).sqrt(_Shares.of(params).flat()), MEMORY)
+    return secants.start(namespace(params).sqrt(_Shares.of(params).flat()))
 
 
 def _params_at(params: Params, x: Float[Array, " size"]) -> Params:

@@ -118,7 +118,7 @@ def test_constant_columns_are_set_aside(table):
 @pytest.mark.slow("likelihoods of another table are compiled for")
 def test_duplicate_columns_and_perfect_correlations(table):
     X = np.column_stack([table, table[:, 0], 1 - table[:, 1]])
-    with pytest.warns(UserWarning, match="pairs of columns cannot be told"):  # nested bits of unequal means
+    with pytest.warns(UserWarning, match="pairs of columns are not determined"):  # nested bits of unequal means
         m = ClippedGaussian(3, correction=0).fit(X)
     assert m.correlation_[0, 12] == 1
     assert m.correlation_[1, 13] == -1
@@ -131,7 +131,7 @@ def test_duplicate_columns_and_perfect_correlations(table):
 def test_pairs_that_were_never_seen_together(table):
     X = table.astype(float)
     X[:700, 0], X[700:, 1], X[:, 2] = np.nan, np.nan, np.nan
-    with pytest.warns(UserWarning, match="1 of 55 pairs of columns cannot be told"):
+    with pytest.warns(UserWarning, match="the correlations of 1 of 55 pairs of columns are not determined"):
         m = ClippedGaussian(2).fit(X)
     assert m.undetermined_[0, 1]
     assert m.undetermined_[2].sum() == 11

@@ -275,8 +275,8 @@ def fit_copy(estimator: Any, X: Any, weights: np.ndarray | None = None) -> Any:
         raise ValueError(f"{type(estimator).__name__} takes no sample_weight")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
-        for warned in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns cannot be warned"):
-            warnings.filterwarnings("ignore", message=warned)  # unseen rows decide
+        for words in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns are not determined"):
+            warnings.filterwarnings("ignore", message=words)  # unseen rows decide
         fitted = clone(estimator).fit(X, **given)
     interrupts.check()  # models of others do not look
     if getattr(fitted, "stop_reason_", None) == "interrupted":

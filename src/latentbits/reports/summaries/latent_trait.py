@@ -26,7 +26,7 @@ def summary_of_columns(model: Any, rows: Rows, quantities: dict[str, np.ndarray]
     """Give the quantities of the columns, by name, and information criteria."""
     found = model.criteria(rows.values, rows.weights)
     columns = {name: measured(values, form=".3f") for name, values in quantities.items()}
-    items = Table(list(rows.names), columns, corner="column")
+    items = Table(list(rows.names), columns, corner="item")
     return Summary(
         criteria_facts(found) | {"items": records(items)},
         (shown_items(replace(items, title="Columns")), criteria_table(found)),

@@ -15,7 +15,7 @@ from latentbits.reports.record import Report, Table
 __all__ = ["STACK", "Comparison", "Entry", "ranked", "shared_error", "standard_error"]
 
 LEARNED = "On the rows that were learned from; the lower AIC and BIC, the better"
-NOT_HIGHEST = "the likelihood is not at its maximum, or not well known"
+NOT_HIGHEST = "the likelihood is off its maximum or unsure"
 STACK = "stack of all"
 
 

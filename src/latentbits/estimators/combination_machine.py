@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import jax.numpy as jnp
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model, Stop
-from latentbits.core.tree import double, to_numpy
 from latentbits.engines.column_sums import Powers
-from latentbits.engines.fit import FitResult, seed_key
+from latentbits.engines.fit import FitResult
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import moved
@@ -31,7 +28,6 @@ from latentbits.models.combination_machine.recipes import RECIPES, recipe_of
 from latentbits.models.combination_machine.tuning import (
     ADAM_MOST_UPDATES,
     BATCH_LOG2_STATES,
-    EXACT_LOG2_STATES,
     STOCHASTIC_RATE,
 )
 
@@ -297,62 +293,11 @@ class CombinationMachine(MachineFits):
         self._warn_of_few_chains()
         return self
 
-    def _known(
-        self,
-        weights: Any,
-        hidden_bias: Any,
-        input_bias: Any,
-        random_state: Any,
-        annealing: tuple[int, int] | None = None,
-        precision: Any = 0.0,
-    ) -> Params:
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        values = (np.asarray(x, np.float64) for x in (weights, hidden_bias, input_bias, 0.0, 0.0, 1.0, precision))
-        with double():
-            params = Params(*(jnp.asarray(x) for x in values))
-            known = machines.with_log_partition(
-                UNITS[self.kind],
-                seed_key(seed, "log Z"),
-                params,
-                *(annealing or self._annealing()),
-                max_active=self._most_active(),
-            )
-        return to_numpy(known)
-
     # ---------------------------------------------------------------- inside
-
-    def _annealing(self) -> tuple[int, int]:
-        """Return `annealing`; complain of what is no pair of counts."""
-        counts = tuple(int(x) if isinstance(x, Integral) and not isinstance(x, bool) else 0 for x in self.annealing)
-        if len(counts) != 2 or counts[0] < 2 or counts[1] < 1:
-            raise ValueError(
-                f"annealing must be a number of chains from 2 and one of temperatures from 1, got {self.annealing!r}"
-            )
-        return counts
-
-    def _most_active(self) -> int | None:
-        return None if self.max_active is None else min(int(self.max_active), int(self.n_hidden))
 
     @property
     def _has_prior(self) -> bool:
         return self.weight_prior is not None
-
-    def _learner(self) -> str:
-        """Decide `learner` where it is "auto"."""
-        n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
-        some = [name for name in ("max_active", "max_terms") if getattr(self, name) is not None]
-        if len(some) > 1:
-            raise ValueError("max_active and max_terms are two ways to sum fewer states: give one of them")
-        if self.learner == "auto":
-            return "pursuit+gradient" if n_states <= EXACT_LOG2_STATES or some else "stochastic"
-        if some and "gradient" not in self.learner:
-            raise ValueError(f"{some[0]} needs learner='gradient' or 'pursuit+gradient', got {self.learner!r}")
-        if "gradient" in self.learner and not some and n_states > machines.most_enumerated() + 2:
-            raise ValueError(
-                f"learner={self.learner!r} sums 2^{n_states} states at every step, which is too many: use "
-                "learner='stochastic', or max_active or max_terms to sum some of them only"
-            )
-        return self.learner
 
     def _model(self) -> Model:
         learner, recipe = self._learner(), recipe_of(self.recipe)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from latentbits.core.model import Stop, Summary
-from latentbits.core.tree import double
+from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.passes import Engine
 from latentbits.engines.summary import summarise
@@ -20,11 +22,13 @@ from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import REFIT
 from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import UNITS, Params, machine_of
+from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.recipes import recipe_of
 from latentbits.models.combination_machine.truncation import sparse_moments
 from latentbits.models.combination_machine.tuning import (
     AGAIN_MOST_TIMES,
     AGAIN_RATE_SHARE,
+    EXACT_LOG2_STATES,
     HELD_OUT_SHARE,
     STOCHASTIC_RATE,
     TRUSTED_LEAST_SHARE,
@@ -43,12 +47,14 @@ class MachineFits(WithFitReport):
     n_hidden: int
     kind: str
     input_bias: bool
+    learner: str
     learning_rate: float | None
     validation_fraction: float | str
     weight_prior: float | str | None
     max_active: int | None
     max_terms: int | None
     recipe: Any
+    annealing: Any
     params_: Any
     log_partition_error_: float
     log_partition_effective_: float
@@ -58,11 +64,56 @@ class MachineFits(WithFitReport):
     _shortened: float = 1.0  # of the step size, while a machine is learned again
     _n_rows: float = np.inf  # of the table, where it matters to the way of learning
 
-    def _learner(self) -> str:
-        raise NotImplementedError
+    def _known(
+        self,
+        weights: Any,
+        hidden_bias: Any,
+        input_bias: Any,
+        random_state: Any,
+        annealing: tuple[int, int] | None = None,
+        precision: Any = 0.0,
+    ) -> Params:
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        values = (np.asarray(x, np.float64) for x in (weights, hidden_bias, input_bias, 0.0, 0.0, 1.0, precision))
+        with double():
+            params = Params(*(jnp.asarray(x) for x in values))
+            known = machines.with_log_partition(
+                UNITS[self.kind],
+                seed_key(seed, "log Z"),
+                params,
+                *(annealing or self._annealing()),
+                max_active=self._most_active(),
+            )
+        return to_numpy(known)
 
-    def _known(self, *arrays: Any, **settings: Any) -> Params:
-        raise NotImplementedError
+    def _annealing(self) -> tuple[int, int]:
+        """Return `annealing`; complain of what is no pair of counts."""
+        counts = tuple(int(x) if isinstance(x, Integral) and not isinstance(x, bool) else 0 for x in self.annealing)
+        if len(counts) != 2 or counts[0] < 2 or counts[1] < 1:
+            raise ValueError(
+                f"annealing must be a number of chains from 2 and one of temperatures from 1, got {self.annealing!r}"
+            )
+        return counts
+
+    def _most_active(self) -> int | None:
+        return None if self.max_active is None else min(int(self.max_active), int(self.n_hidden))
+
+    def _learner(self) -> str:
+        """Decide `learner` where it is "auto"."""
+        n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
+        some = [name for name in ("max_active", "max_terms") if getattr(self, name) is not None]
+        if len(some) > 1:
+            raise ValueError("max_active and max_terms are two ways to sum fewer states: give one of them")
+        if self.learner == "auto":
+            return "pursuit+gradient" if n_states <= EXACT_LOG2_STATES or some else "stochastic"
+        if some and "gradient" not in self.learner:
+            raise ValueError(f"{some[0]} needs learner='gradient' or 'pursuit+gradient', got {self.learner!r}")
+        if "gradient" in self.learner and not some and n_states > machines.most_enumerated() + 2:
+            raise ValueError(
+                f"learner={self.learner!r} sums 2^{n_states} states at every step, which is too many: use "
+                "learner='stochastic', or max_active or max_terms to sum some of them only"
+            )
+        return self.learner
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params

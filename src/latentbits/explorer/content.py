@@ -158,7 +158,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Meaning:
-    """That an axis of the map, or a cause, goes with a label."""
+    """A label that an axis of the map, or a cause, goes with."""
 
     of: str  # the name of the axis or the cause
     label: str  # the name of the label; "" for how many ones a row has, which is no label: models saw it

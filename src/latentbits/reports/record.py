@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -13,12 +14,12 @@ __all__ = ["Rendered", "Report", "Table"]
 MOST_SHOWN = 10  # rows of a table that begins with the largest, where it is printed
 
 
-class Rendered:
-    """Base of tables and reports: what prints, and leaves in every format."""
+class Rendered(ABC):
+    """Base of tables and reports, which print, and leave in every format."""
 
+    @abstractmethod
     def table(self) -> Table:
         """Make the table of all that is in it."""
-        raise NotImplementedError
 
     def shown(self) -> tuple[Table, ...]:
         """Make the tables that are printed; here all of the table."""

@@ -1,4 +1,4 @@
-"""What trees are made of: parameters, what a pass shares, sums over rows, posteriors, settings."""
+"""Records of trees: parameters, quantities that a pass shares, sums over rows, posteriors, settings."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_sizes_refuses_what_it_cannot_take(tool, csv, words, message):
 def test_compare_shows_what_fits_cost(tool, csv):
     result = tool("compare", csv, "--models", "product,mixture:2")
     assert "AIC" in result.stdout
-    assert "* the likelihood is not at its maximum" in result.stdout
+    assert "* the likelihood is off its maximum" in result.stdout
     found = {one["name"]: one for one in tool.json("compare", csv, "--models", "product,mixture:2")["models"]}
     assert found["mixture of 2"]["n_parameters"] == 13
     assert found["mixture of 2"]["bic"] > found["mixture of 2"]["aic"]

@@ -128,7 +128,7 @@ def test_names_in_a_table(tool, strange, ready):
         assert f"{printable(' '.join(name.split()))} " in result.stdout
     assert "wrote m\\x1b[31m.safetensors" in result.stderr
     assert_harmless(result.output)
-    assert [item["column"] for item in tool.json(*arguments)["items"]] == list(STRANGE)
+    assert [item["item"] for item in tool.json(*arguments)["items"]] == list(STRANGE)
 
 
 def test_cells_and_files_in_errors(tool, csv):

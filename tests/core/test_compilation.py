@@ -251,13 +251,13 @@ def test_keys_are_those_of_jax(seed):
 FRESH = """
 import numpy as np, sys, warnings
 from latentbits import BernoulliMixture
-from latentbits.core import programs
+from latentbits.core import compilation
 import jax
 before = dict(jax.config.values)
 x = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(np.uint8)
 m = BernoulliMixture(2, n_init=1, random_state=0).fit(x)
 m.transform(x)
-print(m.score(x).hex(), sum(one.compiled for one in programs.made()), len(programs.made()))
+print(m.score(x).hex(), sum(one.compiled for one in compilation.made()), len(compilation.made()))
 assert before == dict(jax.config.values)
 """
 
@@ -272,7 +272,7 @@ def test_another_process_compiles_nothing(cache):
     assert all(process.returncode == 0 for process in at_once)
     score, compiled, made = start().communicate()[0].split()
     assert {score} == {one[0] for one in answers}
-    assert (int(compiled), int(made) > 5) == (0, True)
+    assert (int(compiled), int(made) > 0) == (0, True)
 
 
 def test_an_option_that_this_compiler_does_not_have_is_left_out(cache, monkeypatch):
@@ -320,7 +320,7 @@ def test_a_program_that_failed_to_compile_is_tried_again():
 
 
 def test_programs_with_calls_that_wait_for_threads_run_one_at_a_time(cache):
-    """A batched LAPACK call may wait, in a thread of XLA's, for other such threads: see `programs._alone`."""
+    """A batched LAPACK call may wait, in a thread of XLA's, for other such threads: see `compilation._alone`."""
 
     def factors(x):
         for _ in range(3):  # one after the other, in a loop, as where it was found

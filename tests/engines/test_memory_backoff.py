@@ -30,7 +30,6 @@ def small_device(monkeypatch):
                 raise JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 12345 bytes.")
             return program(function, given, raw, *args, **known)
 
-        call.ahead = program.ahead
         return call
 
     for name in ("chunk_stats", "chunk_rows"):

@@ -28,7 +28,7 @@ def stats_of(n_rows, trials, successes, prior, odd_weight):
         *((n * pair,) for n in (trials, successes)),
         *((0 * one,), (0 * one,), (np.zeros(2),), (np.asarray(odd_weight),)),
     )
-    return learning.Stats(np.asarray(n_rows), np.zeros(2), *counts)
+    return learning.Stats(np.asarray(n_rows), np.asarray(n_rows * 1e-7), np.zeros(2), *counts)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def drawn_stats(rng, value):
     gain, change = (tuple(counts(size, most) for size in SIZES[1:]) for most in (40.0, 1000.0))
     odd, odd_weight = tuple(counts(size, 5.0) for size in SIZES[:-1]), tuple(np.asarray(5.0) for _ in pairs)
     counted = seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change, odd, odd_weight
-    return learning.Stats(np.asarray(1000.0), np.array([value, 0.0]), *counted)
+    return learning.Stats(np.asarray(1000.0), np.asarray(1e-4), np.array([value, 0.0]), *counted)
 
 
 def alike(one, other, rtol):

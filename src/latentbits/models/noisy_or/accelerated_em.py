@@ -51,6 +51,7 @@ def climb(
     weights = _flat(params)
     xp = namespace(weights)
     x, to = _angles(weights), _angles(_flat(image))
+    epsilon = stats.rounding / xp.maximum(stats.n_rows, 1)
     trials, successes = _flat((stats.seen, stats.bias_seen)), _flat((stats.credit, stats.bias_credit))
     state, ahead = secants.advance(
         state,
@@ -59,8 +60,8 @@ def climb(
         to,
         xp.where(x == to, 0.0, gradient(weights, trials, successes, alpha, beta)),
         xp.sqrt(xp.maximum(trials + beta, 1)),
-        slack=tuning.CLIMB_VALUE_ROUNDING * xp.abs(value),
-        floor=tuning.CLIMB_COUNT_ROUNDING**2 * 1000 * stats.n_rows * x.size,
+        slack=tuning.CLIMB_VALUE_ROUNDING_EPS * epsilon * xp.abs(value),
+        floor=epsilon**2 * 1000 * stats.n_rows * x.size,
         unseen=tuning.CLIMB_UNSEEN_CURVATURE,
     )
     return state, _like(params, -xp.log(xp.maximum(xp.cos(ahead / 2) ** 2, TINY)))

@@ -14,7 +14,7 @@ from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import enumeration, tuning
 from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.inference import log_likelihood
-from latentbits.models.noisy_or.learning import Stats, log_prior_density, state_statistics
+from latentbits.models.noisy_or.learning import Stats, counted, log_prior_density, state_statistics
 from latentbits.models.noisy_or.network import Params
 from latentbits.models.noisy_or.sampling import rows_last, states_on
 from latentbits.models.noisy_or.settings import Settings
@@ -58,7 +58,8 @@ def sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_sta
     stats = jax.lax.fori_loop(
         0, net.n_samples, lambda number, total: jax.tree.map(jnp.add, total, chain(number)), nothing
     )
-    return stats.replace(n_rows=batch.weight.sum()), None  # thirds need not add up to one
+    n_rows, rounding = counted(batch.weight)
+    return stats.replace(n_rows=n_rows, rounding=rounding), None  # thirds need not add up to one
 
 
 def summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
@@ -67,8 +68,10 @@ def summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_stat
     credit = tuple(-jnp.expm1(-w) * c for w, c in zip(params.weights, found.credits, strict=True))
     bias_credit = tuple(-jnp.expm1(-b) * c for b, c in zip(params.biases, found.bias_credits, strict=True))
     nothing = tuple(jnp.zeros(size, log_p.dtype) for size in net.layer_sizes)
+    n_rows, rounding = counted(batch.weight)
     return Stats(
-        n_rows=batch.weight.sum(),
+        n_rows=n_rows,
+        rounding=rounding,
         log_joint=sum_rows(batch.weight, log_p),
         seen=found.counts,
         credit=credit,

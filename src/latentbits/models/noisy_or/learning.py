@@ -39,13 +39,14 @@ from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params, log_noisy_or
 
-__all__ = ["Stats", "log_prior_density", "new_weight", "state_statistics"]
+__all__ = ["Stats", "counted", "log_prior_density", "new_weight", "state_statistics"]
 
 
 class Stats(Module):
     """Sums over rows; tuples run over the layers, from the bottom."""
 
     n_rows: Float[Array, ""]
+    rounding: Float[Array, ""]  # the rows, times the machine epsilon of the numbers in which they were computed
     log_joint: Float[Array, "2"]  # log p(x, S), or log p(x) where states are summed over
     # seen, credit: trials and successes of each cause at each child, (parents, children)
     seen: tuple[Float[Array, "_ _"], ...]
@@ -133,11 +134,13 @@ def state_statistics(
             everywhere = jnp.broadcast_to(weighted.sum(1)[:, None], f.shape)
             trials.append(everywhere if mask is None else over_last(weighted, mask))
             successes.append(f * over_last(parents, share))
-    return Stats(
-        weight.sum(),
-        sum_rows(weight, log_joint),
-        *(tuple(x) for x in sums),
-    )
+    return Stats(*counted(weight), sum_rows(weight, log_joint), *(tuple(x) for x in sums))
+
+
+def counted(weight: Float[Array, " rows"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Count rows, and how far they are rounded."""
+    n_rows = weight.sum()
+    return n_rows, n_rows * jnp.finfo(weight.dtype).eps
 
 
 def new_weight(

@@ -45,8 +45,9 @@ STABLE_CHANGE = 0.1  # a unit that changes with less than this probability is re
 
 # --- exact EM ---
 CLIMB_UNSEEN_CURVATURE = 1e-4  # of directions that secants have not seen: a cause that is hardly needed fades slowly
-CLIMB_COUNT_ROUNDING = 1e-7  # relative, of the counts of rows in float32
-CLIMB_VALUE_ROUNDING = 5e-7  # relative, of the log-likelihood, whose products over columns are rounded many times
+# Relative, of the log-likelihood, whose products over columns are rounded many times.  With the rounding of float32 in
+# float64 too, climbs wandered .002 nats below the top and none of 6 seeds ended.
+CLIMB_VALUE_ROUNDING_EPS = 4.2
 
 # --- new use for units that do nothing ---
 IDLE_MOST_NATS = 10.0  # gained from a unit in the rows of an update: its weights are worth at least that

@@ -251,6 +251,7 @@ def test_fields_are_alike_wherever_they_lie():
     np.testing.assert_allclose(images.likeness(flat[2:], flat[:2], (9, 9)), -min(shifts) / np.sum(wave**2))
 
 
+@pytest.mark.slow("figures of 700 causes")
 def test_figures_of_natural_images_are_small_enough_to_be_kept(tmp_path):
     """Fields as wide as the paper's, with noise, which is what does not compress."""
     rng, (y, x) = np.random.default_rng(0), np.mgrid[:26, :26]

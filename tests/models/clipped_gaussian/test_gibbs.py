@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from clipped_grids import EVERY, D, P, factors, grid_posterior, weights_of
 
 from latentbits.core import tree
@@ -12,6 +13,7 @@ from latentbits.engines.fit import seed_key
 from latentbits.models.clipped_gaussian.gibbs import gibbs
 
 
+@pytest.mark.slow("thousands of sweeps")
 def test_gibbs_has_the_moments_of_the_posterior():
     signs = EVERY[[3, 12, 27]].copy()
     signs[0, 1] = 0

@@ -17,7 +17,9 @@ from latentbits.models.combination_machine import sums
 @pytest.mark.parametrize(
     ("settings", "updates"),
     [
-        ({}, {"update", "start", "init", "objective"}),
+        pytest.param(
+            {}, {"update", "start", "init", "objective"}, marks=pytest.mark.slow("every stage, compiled and not")
+        ),
         ({"learner": "gradient", "recipe": {"optimizer": "momentum"}, "max_active": 1}, {"update", "init"}),
     ],
 )

@@ -168,6 +168,7 @@ def check_gradient(columns, params, stats, value):
     np.testing.assert_allclose(by_variance, by_noise, atol=5e-4)
 
 
+@pytest.mark.slow("a dense grid of two dimensions")
 def test_all_kinds_together_against_a_dense_grid():
     """Likelihood, bound, gradient, completion and draws."""
     columns, n, weights = KINDS["mixed"], 20_000, np.random.default_rng(3).integers(0, 3, 25).astype(float)

@@ -68,6 +68,7 @@ def found():
         return params, table, weights, to_numpy(answers(params, table, jax.random.key(4)))
 
 
+@pytest.mark.slow("a dense grid for each of two maps")
 def test_likelihood_responsibilities_places_and_completions_against_a_grid():
     """All rows of bits together have probability 1; holes are summed out."""
     params, table, _, (scored, posterior, filled, *_) = found()

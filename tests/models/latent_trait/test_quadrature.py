@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.special import expit
 from tests.models.steps import batch_of, unchecked
 from traits import parameters, simulate
@@ -67,6 +68,7 @@ def posteriors(table, w, b):
     return unchecked(quadrature.Gaussian, x, np.linalg.cholesky(inverse))
 
 
+@pytest.mark.slow("nets of many dimensions")
 def test_in_many_dimensions_a_fixed_net_never_loses():
     """Steps of the M-step, points held where they are: the likelihood grows, and its gradient shrinks.
 

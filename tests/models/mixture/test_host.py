@@ -40,7 +40,7 @@ def alike(found, wanted):
 @pytest.mark.parametrize(
     ("model", "table"),
     [
-        (mixture.model(3, **BEGUN), BITS),
+        pytest.param(mixture.model(3, **BEGUN), BITS, marks=pytest.mark.slow("two programs of each stage")),
         (mixture.model(3, 0.5, "anneal"), BITS),
         (membership.model(3, BESIDE.mean(0), np.eye(2), 0.5), np.column_stack([as_floats(BITS), BESIDE])),
     ],

@@ -1,4 +1,8 @@
-"""How a search spends its time: families take turns, and each looks for its number of causes on validation rows."""
+"""How a search spends its time: families take turns, and each looks for its number of causes on validation rows.
+
+Sizes that take next to nothing come first, then the first size of every family, the cheapest first; after that the
+size that promises most bits for its seconds (`_turn`).
+"""
 
 from __future__ import annotations
 
@@ -33,8 +37,8 @@ __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entran
 
 TIMES_EXPECTED = 2.0  # times the expected seconds that a fit may take, even where others would need the time
 FIT_TIME_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
-TIME_GROWTH_POWER = 2.0  # the power of the number of causes with which the time of a fit is expected to grow
 LARGER_FIT_TIME_SHARE = 0.5  # of the time left that a larger fit may be expected to take: it may take longer
+QUICK_TIME_SHARE = 0.1  # of the budget: what is expected to take less does not wait for families not yet begun
 
 
 # --- rows ---
@@ -137,6 +141,7 @@ class Climb:
     most: int
     stride: int = 4
     least: int = 1
+    growth: float = 2.0  # the power of the number of causes with which the time of a fit is expected to grow
     tried: dict[int, Fit] = field(default_factory=dict)
 
     @property
@@ -171,7 +176,19 @@ class Climb:
         """Estimate the seconds of a size, once another was tried."""
         near = min(self.tried, key=lambda other: (abs(np.log(other / size)), other))
         fit = self.tried[near]
-        return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** TIME_GROWTH_POWER
+        return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** self.growth
+
+    def gain(self, size: int, without: float) -> float:
+        """Estimate the bits per row that a larger size gains, if bits above their limit fall as 1 / size.
+
+        `without` are bits per row without any cause, with which the first fit is compared.
+        """
+        best = self.best
+        cost, others = self.tried[best].cost, [other for other in self.tried if other < best]
+        near = max(others, default=0)
+        before = self.tried[near].cost if near else without
+        each = (before - cost) / (1 / max(near, 1) - 1 / best) if best > max(near, 1) else before - cost
+        return max(0.0, each * (1 / best - 1 / size))
 
     def _is_affordable(self, size: int, left: float) -> bool:
         if not self.tried:
@@ -219,7 +236,8 @@ def new_entrant(name: str, n_columns: int, n_train: Sequence[int], rows: Rows, g
     if given is not None or record.sizes is None:
         size = 1 if given is None else size_of(given)
         return Entrant(record, [Climb(size, size, least=size) for _ in n_train], rows, given)
-    return Entrant(record, [Climb(*record.sizes.steps(n_columns, n)) for n in n_train], rows)
+    steps = [record.sizes.steps(n_columns, n) for n in n_train]
+    return Entrant(record, [Climb(*own, growth=record.sizes.growth) for own in steps], rows)
 
 
 # --- time ---
@@ -262,7 +280,7 @@ def take_turns(
     """
     left_out: dict[str, str] = {}
     while pending := [entrant for entrant in entrants.values() if not entrant.done]:
-        entrant = min(pending, key=lambda f: f.seconds)  # in the order given while none has used any
+        entrant = _turn(pending, list(entrants.values()), clock)
         is_first, began = not entrant.begun, clock.used
         any_begun = any(f.begun for f in entrants.values())  # there is always one result
         try:
@@ -288,14 +306,44 @@ def take_turns(
     return left_out
 
 
-def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
-    """Count the families that are to share the time that is left.
+def _turn(pending: Sequence[Entrant], entrants: Sequence[Entrant], clock: Clock) -> Entrant:
+    """Choose the family whose turn it is.
 
-    Most of a first fit is compilation, and what comes first is cheap: half of the time is for those that follow.
+    1. One whose next size is expected to take next to nothing.
+    2. The first, in the order given, that has not been fitted yet.
+    3. One whose fit was cut off, and that has not had its share of the time: it counts for nothing as it is.
+    4. The one that promises most bits for its seconds.
+    5. Fits that were cut off again.
     """
-    if entrant.begun:
-        return len(pending)
-    return 2 if any(not f.begun for f in pending if f is not entrant) else 1
+    fits = [fit for entrant in entrants for climb in entrant.climbs for fit in climb.tried.values()]
+    without = max((fit.cost for fit in fits), default=np.inf)
+    promises = {place: _promise(entrant, without) for place, entrant in enumerate(pending) if entrant.begun}
+    budget = np.inf if clock.budget is None else clock.budget
+
+    def order(place: int) -> tuple[int, float]:
+        entrant = pending[place]
+        if not entrant.begun:
+            return 1, place
+        if any(climb.cut_off is not None for climb in entrant.climbs):
+            return (2 if entrant.seconds < budget / len(entrants) else 4), entrant.seconds
+        bits, seconds = promises[place]
+        return (0 if seconds <= QUICK_TIME_SHARE * budget else 3), -bits / max(seconds, 1e-3)
+
+    return pending[min(range(len(pending)), key=order)]
+
+
+def _promise(entrant: Entrant, without: float) -> tuple[float, float]:
+    """Estimate the bits that the next size gains, and the seconds that it takes, in all splits."""
+    wanted = [(climb, size) for climb in entrant.climbs for size in climb.candidates()[:1]]
+    return (
+        sum(climb.gain(size, without) for climb, size in wanted) / len(entrant.climbs),
+        sum(climb.expected(size) for climb, size in wanted),
+    )
+
+
+def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
+    """Count the families that are to share the time that is left: those not fitted yet, while there are any."""
+    return len(pending) if entrant.begun else sum(not other.begun for other in pending)
 
 
 def _step(

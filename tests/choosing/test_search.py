@@ -12,6 +12,7 @@ from latentbits.choosing.refit import refit
 from latentbits.choosing.search import _keeping, _splits, search
 from latentbits.core.errors import DataError, FitError
 from latentbits.estimators.families import families as all_families
+from latentbits.estimators.families import family_of, size_of
 
 TABLE = classes()
 LARGE = classes(1200, 16, 4)
@@ -52,8 +53,12 @@ def test_with_little_time_a_size_that_there_is_time_for_comes_before_the_one_wan
 def test_the_number_of_classes_is_found_and_rows_that_are_tested_have_no_say(monkeypatch):
     """Whatever the test rows hold, the same models are fitted and the same sizes are chosen."""
     monkeypatch.setattr(BernoulliMixture, "_n_restarts", 3)  # few, of which the best is good enough here
-    reported = []
-    found = search(LARGE, ["mixture", "product"], budget=None, report=lambda name, seconds: reported.append(name))
+    reported, early = [], []
+    options = {"report": lambda name, seconds: reported.append(name), "soon": early.append}
+    found = search(LARGE, ["mixture", "product"], budget=None, **options)
+    (first,) = early
+    assert first.sizes == {"independent bits": 1, "mixture of 4": 4}
+    assert [trial.size for trial in first.trials["mixture of 4"]] == [4]
     assert found.sizes == {"independent bits": 1, "mixture of 4": 4}
     assert found.families["mixture of 4"] == "mixture"
     assert [trial.size for trial in found.trials["mixture of 4"]] == [4, 16, 2, 8]
@@ -117,6 +122,34 @@ def test_what_has_converged_is_compared_with_the_best_of_it(monkeypatch):
     assert found.comparison.entries[1].behind > 0
     assert [trial.converged for trial in found.trials["mixture of 2"]] == [False]
     assert not found.was_short  # it was not for want of time
+
+
+def test_time_goes_where_it_pays(monkeypatch):
+    """What takes next to nothing comes first, then every family, then what promises most for its seconds."""
+
+    class Scripted(budget.Clock):
+        used = 0.0
+
+    clock, fitted = Scripted(100.0, None), []
+    script = {  # bits per row and seconds by size: more states gain more than more kinds, and take less
+        "product": lambda size: (20.0, 0.1),
+        "mixture": lambda size: (10 + 8 / size, 0.2 * size),
+        "latent-tree": lambda size: (8 + 16 / size, 12.0),
+        "clipped-gaussian": lambda size: (11 + 1 / size, 13.0),
+    }
+    families = {name: budget.new_entrant(name, 64, [400], "bits") for name in script}
+
+    def fit(model, *_):
+        fitted.append((family_of(model).name, size_of(model)))
+        bits, seconds = script[fitted[-1][0]](fitted[-1][1])
+        clock.used += seconds
+        return with_bits(bits)._replace(seconds=seconds)
+
+    monkeypatch.setattr(budget, "_fit", fit)
+    budget.take_turns(families, [budget.SplitRows(LARGE, LARGE, 2)], clock, 0)
+    quick = [("product", 1), ("mixture", 8), ("mixture", 32), ("mixture", 16)]
+    firsts = [("latent-tree", 4), ("clipped-gaussian", 8)]
+    assert fitted == [*quick, *firsts, ("latent-tree", 8), ("latent-tree", 16), ("clipped-gaussian", 4)]
 
 
 def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):

@@ -271,16 +271,25 @@ class Clock:
 
 
 def take_turns(
-    entrants: dict[str, Entrant], splits: Sequence[SplitRows], clock: Clock, seed: int | None, asked: bool = False
+    entrants: dict[str, Entrant],
+    splits: Sequence[SplitRows],
+    clock: Clock,
+    seed: int | None,
+    asked: bool = False,
+    soon: Callable[[], None] | None = None,
 ) -> dict[str, str]:
     """Fit until nothing is left to try, or no time; what could not be fitted is taken out, and the reasons returned.
 
     Families that were `asked` for by name get their first fit whatever the time.  Ctrl-C ends the turns: what was not
-    finished is left as if there had been no time for it.  It is passed on where no family has been fitted.
+    finished is left as if there had been no time for it.  It is passed on where no family has been fitted.  `soon` is
+    called once, as soon as a family with hidden causes has been fitted, and what comes next takes time.
     """
     left_out: dict[str, str] = {}
     while pending := [entrant for entrant in entrants.values() if not entrant.done]:
-        entrant = _turn(pending, list(entrants.values()), clock)
+        entrant, is_quick = _turn(pending, list(entrants.values()), clock)
+        if soon is not None and not is_quick and any(f.begun and f.family.sizes for f in entrants.values()):
+            soon()
+            soon = None
         is_first, began = not entrant.begun, clock.used
         any_begun = any(f.begun for f in entrants.values())  # there is always one result
         try:
@@ -306,8 +315,8 @@ def take_turns(
     return left_out
 
 
-def _turn(pending: Sequence[Entrant], entrants: Sequence[Entrant], clock: Clock) -> Entrant:
-    """Choose the family whose turn it is.
+def _turn(pending: Sequence[Entrant], entrants: Sequence[Entrant], clock: Clock) -> tuple[Entrant, bool]:
+    """Choose the family whose turn it is; also whether that is for the first of these reasons.
 
     1. One whose next size is expected to take next to nothing.
     2. The first, in the order given, that has not been fitted yet.
@@ -318,7 +327,7 @@ def _turn(pending: Sequence[Entrant], entrants: Sequence[Entrant], clock: Clock)
     fits = [fit for entrant in entrants for climb in entrant.climbs for fit in climb.tried.values()]
     without = max((fit.cost for fit in fits), default=np.inf)
     promises = {place: _promise(entrant, without) for place, entrant in enumerate(pending) if entrant.begun}
-    budget = np.inf if clock.budget is None else clock.budget
+    budget = 0.0 if clock.budget is None else clock.budget
 
     def order(place: int) -> tuple[int, float]:
         entrant = pending[place]
@@ -329,7 +338,8 @@ def _turn(pending: Sequence[Entrant], entrants: Sequence[Entrant], clock: Clock)
         bits, seconds = promises[place]
         return (0 if seconds <= QUICK_TIME_SHARE * budget else 3), -bits / max(seconds, 1e-3)
 
-    return pending[min(range(len(pending)), key=order)]
+    chosen = min(range(len(pending)), key=order)
+    return pending[chosen], order(chosen)[0] == 0
 
 
 def _promise(entrant: Entrant, without: float) -> tuple[float, float]:

@@ -168,6 +168,7 @@ def search(
     real: bool | None = None,
     report: Callable[[str, float], None] | None = None,
     checkpoint: Any = None,
+    soon: Callable[[Search], None] | None = None,
 ) -> Search:
     """Fit every family that suits the data, each with the number of causes that describes unseen rows best.
 
@@ -204,6 +205,8 @@ def search(
         Called before every fit with the name of the model and the seconds used.
     checkpoint : str, path, latentbits.Checkpoint or None
         A folder in which fits are kept: after a crash the same call goes on, and makes none of them again.
+    soon : function or None
+        Called once with what was found by the time that the first family with hidden causes has been fitted.
 
     Returns
     -------
@@ -246,14 +249,23 @@ def search(
         for name, given in asked.items()
         if name not in left_out
     }
+
+    def result(of: Mapping[str, Entrant]) -> Search:
+        return _result(of, left_out, splits, rows, len(counting), np.sort(used), clock, weights)
+
+    def first() -> None:
+        assert soon is not None
+        soon(result({name: entrant for name, entrant in climbing.items() if entrant.begun}))
+
     with interrupts.held(), _keeping(checkpoint, budget):
-        left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
+        pause = None if soon is None else first
+        left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None, soon=pause)
         clock.interrupted |= interrupts.take()
     if clock.interrupted:
         warnings.warn("the search was interrupted: it reports the fits that were finished", UserWarning, stacklevel=2)
     if not climbing:
         raise FitError("; ".join(f"{name}: {why}" for name, why in left_out.items()))
-    return _result(climbing, left_out, splits, rows, len(counting), np.sort(used), clock, weights)
+    return result(climbing)
 
 
 def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from latentbits.explorer.content import Guesses
 from latentbits.figures.any_model.arrays import HIDDEN_SHARE, hide_lower_half, hide_some, share_right
 
-__all__ = ["guesses_of"]
+__all__ = ["N_EXAMPLES", "guesses_of"]
 
 N_EXAMPLES = 16
 

@@ -18,7 +18,7 @@ __all__ = ["axes_of", "information_of", "loading_errors"]
 MOST_COLUMNS = 700  # the information has thrice as many lines, and is inverted
 # observed columns up to which, and nodes a trait: many make posteriors Gaussian
 NODES = ((40, 13), (100, 7), (MOST_COLUMNS, 5))
-MOST_WORK = 5e9  # products; of more rows a sample gives the information of one
+MOST_WORK = 2e9  # products, in a second; of more rows a sample gives the information of one
 FUNCTIONS = 300  # products that take as long as what is computed of one cell at one node
 FEWEST_SAMPLED = 300  # rows
 AT_ONCE = 2**22  # numbers

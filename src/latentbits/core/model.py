@@ -191,7 +191,7 @@ StartRows: TypeAlias = Callable[[Params, Shared, Batch], RowState]
 Done: TypeAlias = Callable[[State], Array]
 Left: TypeAlias = Callable[[State], Float[Array, ""]]
 RowFloats: TypeAlias = Callable[[int], int]
-RowsOnHost: TypeAlias = Literal["never", "complete", "always"]
+RowsOnHost: TypeAlias = Literal["never", "small", "complete", "always"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,8 +387,9 @@ class Model(NamedTuple):
             `watch`, and those of stages) take their functions from `core/arrays.py`, and so run in NumPy: they do, as
             long as parameters are few (`engines/host.py`).  Keys are raw there.
         ``rows_on_host``
-            Whether `e_step`, `log_likelihood`, `infer`, `decode` and `complete` do, too: "always", for rows of which
-            nothing is missing ("complete"), or "never".  They do where a table in memory is small.
+            Whether `e_step`, `log_likelihood`, `infer`, `decode` and `complete` do, too: "never", in "small" tables
+            (`engines/host.py`), or, where they do nothing but count, in larger ones in memory as well: "always", or
+            where nothing is missing ("complete").
     """
 
     name: str

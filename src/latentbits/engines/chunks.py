@@ -37,7 +37,7 @@ class Layout(NamedTuple):
     """Way of cutting rows: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
 
     Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.  With `sparse` an
-    engine that has lists of ones gives these.  With `on_host` functions of rows run in NumPy, and rows stay there.
+    engine that has lists of ones gives these.  Functions of rows run in NumPy in tables of up to `host_rows` rows.
     """
 
     rows_per_chunk: int
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     rows_per_update: int | None = None
     together: int = 1  # a power of two
     sparse: bool = False
-    on_host: bool = False
+    host_rows: int = 0  # less than a chunk, where engines do not know the number of rows
 
     def rows_of_few(self, n_columns: int) -> int:
         """Return the rows below which a table has few chunks, known to each engine before it cuts the first."""
@@ -107,6 +107,7 @@ class Chunk(NamedTuple):
     weights: np.ndarray | jax.Array | None  # of the padded rows, 0 for padding; None where each counts once
     few: bool  # the table is known to have few chunks: what is called once for each is called seldom
     parts: int = 1  # of equal numbers of rows
+    on_host: bool = False  # functions of rows run in NumPy, and rows stay there
 
 
 def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None, n_columns: int | None = None) -> Layout:
@@ -165,6 +166,7 @@ def rechunk(
     rows, block = layout.sizes(len(head) if len(head) < layout.rows_per_chunk else None)
     parts = layout.parts(len(head) if few else None)
     rows *= parts
+    on_host = packed is None and len(head) <= layout.host_rows
     reader.put_back(head)
     # one chunk after the other; the next is read first, since the last has to say that it is
     number, first = 0, 0
@@ -175,7 +177,7 @@ def rechunk(
         ends = len(after) == 0 or (block is not None and following % block == 0)
         own = None if weights is None else weights[first:following]
         chunk = _chunk(part, number, first, rows, ends, own, few, parts, layout.dtype, complete or packed is not None)
-        yield chunk if packed is None else chunk._replace(values=Packed(chunk.values, packed))
+        yield chunk._replace(on_host=on_host, values=chunk.values if packed is None else Packed(chunk.values, packed))
         number, first, part = number + 1, following, after
     if weights is not None and first != len(weights):
         raise DataError(f"X has {first} rows and sample_weight {len(weights)}: there must be one for each row")
@@ -199,7 +201,8 @@ def run_chunks(rows: np.ndarray, run: Run, layout: Layout, weights: np.ndarray |
         part, own = rows[start : start + size], None if weights is None else weights[start : start + size]
         first = run.first + start
         ends = first + len(part) == run.of_rows
-        yield _chunk(part, first // size, first, size, ends, own, few, parts, layout.dtype)
+        chunk = _chunk(part, first // size, first, size, ends, own, few, parts, layout.dtype)
+        yield chunk._replace(on_host=run.of_rows <= layout.host_rows)
 
 
 def _chunk(

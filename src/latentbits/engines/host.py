@@ -19,13 +19,16 @@ from latentbits.core.model import Model
 from latentbits.core.processor import accelerated
 from latentbits.engines.memory import MemoryEngine
 
-__all__ = ["in_numpy", "one_thread", "rows_on_host", "runs_on_host", "solvable", "without_rows"]
+__all__ = ["host_rows", "in_numpy", "one_thread", "runs_on_host", "solvable", "without_rows"]
 
 # Numbers in the parameters.  Mixtures of 64 to 4096 components of the digits (4e3 to 3e5 numbers) learn in .9 to 1.4 of
 # the time that compiled updates need, of which each costs seconds to compile; more of them belong on an accelerator.
 MOST_NUMBERS_ON_HOST = 2**17
 # Cells of a table: a Chow-Liu tree of as many takes .55 s in NumPy and .12 s compiled, once that has taken 3 s
 MOST_CELLS_ON_HOST = 2**22
+# Numbers that an E-step holds of all rows: mixtures of 4 on 8000 x 12 and of 8 on 1797 x 64 (3e5) take .9 and 1.6 ms a
+# pass in NumPy, 1.8 and 1.5 compiled on two cores, once that has taken a second
+MOST_NUMBERS_OF_ROWS_ON_HOST = 2**19
 
 
 def runs_on_host(model: Model, params: PyTree) -> bool:
@@ -62,13 +65,19 @@ def solvable() -> Iterator[None]:
         ) from error
 
 
-def rows_on_host(model: Model, engine: object) -> bool:
-    """Whether functions of rows run in NumPy: where a model says that they can, of small tables beside a processor."""
-    if model.rows_on_host == "never" or not isinstance(engine, MemoryEngine) or accelerated():
-        return False
-    if engine.table.size > MOST_CELLS_ON_HOST or engine.packs:
-        return False
-    return model.rows_on_host == "always" or engine.complete
+def host_rows(model: Model, engine: Any, rows_per_chunk: int) -> int:
+    """Return the most rows of a table of which functions run in NumPy: where a model says that they can.
+
+    Sums of real numbers do so in tables of a single small chunk, whichever engine has it, so that all give the same
+    bits; counts, which are whole numbers, in tables in memory.
+    """
+    if model.rows_on_host == "never" or accelerated():
+        return 0
+    if model.rows_on_host == "small":
+        return min(MOST_NUMBERS_OF_ROWS_ON_HOST // model.row_floats(engine.n_features), rows_per_chunk - 1)
+    if not isinstance(engine, MemoryEngine) or engine.table.size > MOST_CELLS_ON_HOST:
+        return 0
+    return len(engine.table) if model.rows_on_host == "always" or engine.complete else 0
 
 
 def in_numpy(tree: PyTree) -> PyTree:

@@ -76,10 +76,10 @@ class MemoryEngine:
 
     def _placed(self, chunks: list[Chunk], layout: Layout) -> list[Chunk]:
         """On their devices; where these have no room for all, here, from where each is sent when it is needed."""
-        if self._stays or layout.on_host:
+        if self._stays:
             return chunks
         try:
-            return [on_device(chunk, device_of(chunk.number, layout)) for chunk in chunks]
+            return [c if c.on_host else on_device(c, device_of(c.number, layout)) for c in chunks]
         except JaxRuntimeError as error:
             if not is_out_of_memory(error):
                 raise

@@ -287,7 +287,7 @@ def _stats_of(
     (start_rows, e_step), now = given
     rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype, "parts": chunk.parts}
     values, first, counted = rows if chunk.weights is None else (*rows[:2], chunk.weights)
-    if layout.on_host:
+    if chunk.on_host:
         return chunk.number, *_by_numpy(e_step, now, (values, first, counted), chunk, layout, state)
     with tree.rows_in(layout.dtype), on(device):
         if state is None and start_rows is not None:
@@ -352,7 +352,7 @@ def rows_of_run(given: tuple[Any, Pass], chunks: Iterable[Chunk], layout: Layout
 def _rows_of_chunk(
     given: tuple[Any, Pass], chunk: Chunk, layout: Layout, device: jax.Device | None = None
 ) -> tuple[int, int, PyTree]:
-    if layout.on_host:
+    if chunk.on_host:
         return chunk.first_row, chunk.n_rows, _by_numpy(*given, _rows_of(chunk), chunk, layout)
     known = {"complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few, "parts": chunk.parts}
     with tree.rows_in(layout.dtype), on(device):

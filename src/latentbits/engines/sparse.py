@@ -16,7 +16,7 @@ from latentbits.core.model import Model
 from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, layout_for, rechunk, until
 from latentbits.engines.devices import device_of
-from latentbits.engines.host import rows_on_host
+from latentbits.engines.host import host_rows
 from latentbits.engines.memory import on_device
 from latentbits.engines.passes import Engine
 from latentbits.engines.read_ahead import read_ahead
@@ -137,7 +137,7 @@ def layout_of(model: Model, engine: Engine, dtype: np.dtype, budget: int | None 
     if model.sparse and isinstance(engine, SparseEngine):
         return layout_for(model.row_floats(engine.width), dtype, budget)._replace(sparse=True)
     layout = layout_for(model.row_floats(engine.n_features), dtype, budget, engine.n_features)
-    return layout._replace(on_host=rows_on_host(model, engine))
+    return layout._replace(host_rows=host_rows(model, engine, layout.rows_per_chunk))
 
 
 def _room(n: int) -> int:

@@ -18,7 +18,7 @@ from latentbits.core.model import Model
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.fit import seed_key
-from latentbits.engines.host import rows_on_host
+from latentbits.engines.host import host_rows
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
 from latentbits.engines.sparse import SparseEngine, layout_of
@@ -137,7 +137,7 @@ class Answers(Settings):
         engine = self._open(X, reset=False)
         dtype = self._dtype_for(engine)
         if isinstance(engine, DaskEngine):
-            return lazy_rows(function, engine, self._layout(dtype), self._given(dtype))
+            return lazy_rows(function, engine, self._layout(dtype, engine), self._given(dtype))
         return joined(self._map_engine(function, engine, dtype=dtype, sparse=sparse))
 
     def _map_engine(
@@ -154,16 +154,17 @@ class Answers(Settings):
         `sparse` if it takes lists of ones where the model does.
         """
         dtype = self._dtype() if dtype is None else dtype
-        model = self._model()
-        listed = sparse and isinstance(engine, SparseEngine)
-        if listed:
-            layout = layout_of(model, engine, dtype)
+        if sparse and isinstance(engine, SparseEngine):
+            layout = layout_of(self._model(), engine, dtype)
         else:
-            layout = self._layout(dtype)._replace(on_host=seed is None and rows_on_host(model, engine))
+            layout = self._layout(dtype, engine, draws=seed is not None)
         return map_rows(function, engine, layout, self._given(dtype, seed or 0))
 
-    def _layout(self, dtype: np.dtype) -> Layout:
-        return layout_for(self._fitted().row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)
+    def _layout(self, dtype: np.dtype, engine: Engine, *, draws: bool = False) -> Layout:
+        """Cut written-out rows; random numbers of rows are drawn by programs."""
+        model = self._fitted()
+        layout = layout_for(model.row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)
+        return layout if draws else layout._replace(host_rows=host_rows(model, engine, layout.rows_per_chunk))
 
     def _given(self, dtype: np.dtype, seed: int = 0) -> Pass:
         """Prepare parameters, shared quantities and key for functions of rows."""

@@ -67,7 +67,7 @@ class Scoring(Answers):
         """Compute log p(x) of each row as a Dask array; in float64 where float32 is too coarse for some row."""
         model, dtype = self._fitted(), self._dtype_for(engine)
         dtypes = (dtype, DOUBLE) if self._may_widen(dtype) else (dtype,)
-        passes = [(self._layout(one), self._given(one)) for one in dtypes]
+        passes = [(self._layout(one, engine), self._given(one)) for one in dtypes]
         return lazy_scores(self._likelihood(model), model.rounding is not None, engine, passes)
 
     def log_likelihoods(self, X: Any) -> LogLikelihood:

@@ -21,7 +21,7 @@ from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
 
 from latentbits.core import secants
-from latentbits.core.arrays import AnyKey, Array, namespace
+from latentbits.core.arrays import AnyKey, Array, namespace, times
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Summary
@@ -74,12 +74,14 @@ def _bits(params: Params, batch: Batch) -> Batch:
 def _inner(params: Params, batch: Batch) -> Float[Array, "rows covariates_and_one"]:
     """Prepend a one to the covariates in their inner coordinates."""
     z = (batch.values[:, params.means.shape[1] :] - params.centre) @ params.turn
-    return jnp.concatenate([jnp.ones((len(z), 1), z.dtype), z], 1)
+    xp = namespace(z)
+    return xp.concatenate([xp.ones((len(z), 1), z.dtype), z], 1)
 
 
 def _memberships(params: Params, batch: Batch) -> Float[Array, "rows components"]:
     """Compute log P(class | z)."""
-    return jax.nn.log_softmax(_inner(params, batch) @ params.slopes.T, axis=1)
+    logits = times(_inner(params, batch), params.slopes.T)
+    return logits - mixture.shares_of(logits)[1][:, None]
 
 
 def _prepare(params: Params, state: Secants | None, progress: Progress | None) -> mixture.Shared:
@@ -93,10 +95,8 @@ def _log_joint(params: Params, shared: mixture.Shared, batch: Batch) -> Float[Ar
 
 
 def _e_step(params: Params, shared: mixture.Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    log_joint = _log_joint(params, shared, batch)
-    log_likelihood = jax.nn.logsumexp(log_joint, axis=1)
-    share = jnp.exp(log_joint - log_likelihood[:, None])
-    more = (share - jnp.exp(_memberships(params, batch))) * batch.weight[:, None]
+    share, log_likelihood = mixture.shares_of(_log_joint(params, shared, batch))
+    more = (share - namespace(share).exp(_memberships(params, batch))) * batch.weight[:, None]
     return Stats(
         batch.weight.sum(),
         sum_rows(batch.weight, log_likelihood),
@@ -106,12 +106,11 @@ def _e_step(params: Params, shared: mixture.Shared, batch: Batch, row_state: Non
 
 
 def _log_likelihood(params: Params, shared: mixture.Shared, batch: Batch) -> LogLikelihood:
-    return LogLikelihood.exact(jax.nn.logsumexp(_log_joint(params, shared, batch), axis=1))
+    return LogLikelihood.exact(mixture.shares_of(_log_joint(params, shared, batch))[1])
 
 
 def _infer(params: Params, shared: mixture.Shared, batch: Batch) -> Posterior:
-    share = jax.nn.softmax(_log_joint(params, shared, batch), axis=1)
-    return Posterior(share, jax.nn.one_hot(jnp.argmax(share, axis=1), share.shape[1], dtype=share.dtype))
+    return mixture.posterior(mixture.shares_of(_log_joint(params, shared, batch))[0])
 
 
 def _decode(params: Params, latents: Float[Array, "rows components"]) -> Float[Array, "rows columns"]:
@@ -119,8 +118,9 @@ def _decode(params: Params, latents: Float[Array, "rows components"]) -> Float[A
 
 
 def _complete(params: Params, shared: mixture.Shared, batch: Batch) -> Float[Array, "rows columns"]:
-    filled = jnp.clip(jax.nn.softmax(_log_joint(params, shared, batch), axis=1) @ params.means, 0, 1)
-    return jnp.concatenate([filled, batch.values[:, filled.shape[1] :]], 1)
+    xp = namespace(params, batch.values)
+    filled = xp.clip(mixture.shares_of(_log_joint(params, shared, batch))[0] @ params.means, 0, 1)
+    return xp.concatenate([filled, batch.values[:, filled.shape[1] :]], 1)
 
 
 def _sample(params: Params, shared: mixture.Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
@@ -248,4 +248,5 @@ def model(
         start=_start if accelerate else None,
         left=secants.left if accelerate else None,
         on_host=True,
+        rows_on_host="small",
     )

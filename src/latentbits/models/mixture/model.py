@@ -17,12 +17,11 @@ from __future__ import annotations
 from functools import cache, partial
 
 import jax
-import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
 
 from latentbits.core import secants
-from latentbits.core.arrays import AnyKey, Array, namespace
+from latentbits.core.arrays import AnyKey, Array, namespace, times
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.model import (
@@ -57,6 +56,8 @@ __all__ = [
     "maximised",
     "model",
     "owned_by",
+    "posterior",
+    "shares_of",
     "with_prior",
 ]
 
@@ -112,7 +113,18 @@ def log_joint_of(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "ro
     if isinstance(batch, SparseBatch):
         return batch.times((shared.log_one - shared.log_zero).T) + shared.log_none + shared.log_weight
     zeros = (1 if batch.observed is None else batch.observed) - batch.values
-    return batch.values @ shared.log_one.T + zeros @ shared.log_zero.T + shared.log_weight
+    return times(batch.values, shared.log_one.T) + times(zeros, shared.log_zero.T) + shared.log_weight
+
+
+def shares_of(
+    log_joint: Float[Array, "rows components"],
+) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
+    """Compute P(component | x) and log p(x)."""
+    xp = namespace(log_joint)
+    top = log_joint.max(1, keepdims=True)
+    scaled = xp.exp(log_joint - top)
+    total = scaled.sum(1, keepdims=True)
+    return scaled / total, (top + xp.log(total))[:, 0]
 
 
 def _responsibilities(
@@ -120,13 +132,8 @@ def _responsibilities(
 ) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
     """Compute P(component | x), tempered where there is a beta, and log p(x)."""
     log_joint = log_joint_of(shared, batch)
-    top = jnp.max(log_joint, axis=1, keepdims=True)
-    scaled = jnp.exp(log_joint - top)
-    total = jnp.sum(scaled, axis=1, keepdims=True)
-    log_likelihood = (top + jnp.log(total))[:, 0]
-    if shared.beta is None:
-        return scaled / total, log_likelihood
-    return jax.nn.softmax(shared.beta * log_joint, axis=1), log_likelihood
+    share, log_likelihood = shares_of(log_joint)
+    return share if shared.beta is None else shares_of(shared.beta * log_joint)[0], log_likelihood
 
 
 def owned_by(params: Params, share: Float[Array, "rows components"], batch: Batch | SparseBatch) -> Counts:
@@ -134,7 +141,7 @@ def owned_by(params: Params, share: Float[Array, "rows components"], batch: Batc
     share = share * batch.weight[:, None]
     members = sum_over_rows(share)
     if batch.observed is None:
-        observed = jnp.broadcast_to(members[:, None], params.means.shape)
+        observed = namespace(members).broadcast_to(members[:, None], params.means.shape)
     else:
         observed = over_rows(share, batch.observed)
     return Counts(members, batch.summed(share), observed)
@@ -160,7 +167,13 @@ def _log_likelihood(params: Params, shared: Shared, batch: Batch | SparseBatch) 
 
 def _infer(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Posterior:
     share, _ = _responsibilities(shared, batch)
-    return Posterior(share, jax.nn.one_hot(jnp.argmax(share, axis=1), share.shape[1], dtype=share.dtype))
+    return posterior(share)
+
+
+def posterior(share: Float[Array, "rows components"]) -> Posterior:
+    """Name the most probable component of each row beside its responsibilities."""
+    most = namespace(share).arange(share.shape[1]) == share.argmax(1)[:, None]
+    return Posterior(share, most.astype(share.dtype))
 
 
 def _decode(params: Params, latents: Float[Array, "rows components"]) -> Float[Array, "rows columns"]:
@@ -169,7 +182,8 @@ def _decode(params: Params, latents: Float[Array, "rows components"]) -> Float[A
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
     # responsibilities sum to 1 but for rounding, and a probability above 1 is none
-    return jnp.clip(_responsibilities(shared, batch)[0] @ params.means, 0, 1)
+    filled = _responsibilities(shared, batch)[0] @ params.means
+    return namespace(filled).clip(filled, 0, 1)
 
 
 def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
@@ -380,6 +394,7 @@ def model(
                 start=newton.start,
                 left=_left,
                 row_floats=lambda n_columns: 4 * n_components * (n_columns + 1),
+                rows_on_host="small",
                 stops_early=True,
             ),
         ]
@@ -404,4 +419,5 @@ def model(
         heats=n_heats,
         sparse=True,
         on_host=True,
+        rows_on_host="small",
     )

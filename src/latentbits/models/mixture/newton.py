@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Float
 
 from latentbits.core.arrays import Array, eigh, namespace, pick
@@ -63,15 +61,16 @@ def missing_information(
 
     By logarithms, which are taken in float64: in the precision of the rows, 1 less a mean may have no digits left.
     """
-    n, k = share.shape
-    of_one = jnp.exp(-0.5 * log_odds)  # the score of a one, sqrt((1 - m) / m); that of a zero is minus its inverse
+    (n, k), xp = share.shape, namespace(share)
+    of_one = xp.exp(-0.5 * log_odds)  # the score of a one, sqrt((1 - m) / m); that of a zero is minus its inverse
     scores = batch.values[:, None] * of_one - (batch.mask - batch.values)[:, None] / of_one
-    of_weight = jnp.broadcast_to(jnp.exp(-0.5 * log_weight)[:, None], (n, k, 1))
-    scores = jnp.concatenate([of_weight, scores], 2)
+    of_weight = xp.broadcast_to(xp.exp(-0.5 * log_weight)[:, None], (n, k, 1))
+    scores = xp.concatenate([of_weight, scores], 2)
     weighted = share[:, :, None] * scores
     mean = weighted.reshape(n, -1)
-    own = jnp.einsum("nki,nkj->kij", batch.weight[:, None, None] * weighted, scores)
-    within = jax.scipy.linalg.block_diag(*own)
+    own = (batch.weight[:, None, None] * weighted).transpose(1, 2, 0) @ scores.transpose(1, 0, 2)
+    apart = xp.eye(k, dtype=own.dtype)[:, None, :, None]  # blocks of different components are 0
+    within = (own[:, :, None] * apart).reshape(mean.shape[1], mean.shape[1])
     return within - over_rows(batch.weight[:, None] * mean, mean)
 
 

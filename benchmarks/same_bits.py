@@ -573,21 +573,21 @@ def networks() -> Cases:
     """Noisy-OR networks."""
     one = partial(fit_of, "NoisyOrNetwork", data="bars", layer_sizes=(8,), n_updates=40)
     two = partial(one, layer_sizes=(8, 3))
-    paper = partial(two, learner="paper", n_epochs=5)
+    paper = {"schedule": "layers", "n_epochs": 5}
     many = partial(one, layer_sizes=(24,), n_updates=10, annealing=(16, 20))
     return {
         "network": one(n_updates=100, used="all"),
         "network, 2 layers": two(n_updates=70, used="all"),
-        "network, paper": paper(),
-        "network, paper, stability": paper(schedule="stability"),
+        "network, paper": two(recipe=paper),
+        "network, paper, stability": two(recipe=paper | {"schedule": "stability"}),
         "network, no bias": two(bias=False),
-        "network, paper, no bias": paper(bias=False),
+        "network, paper, no bias": two(recipe=paper, bias=False),
         "network, warm start": one(make=warm_start),
         "network, holes": one(holes=True),
         "network, chains": one(sampling=(3, 15)),
-        "network, exact": one(inference="exact"),
-        "network, gibbs": two(inference="gibbs"),
-        "network, gibbs, batches": one(data="4500 bars", inference="gibbs", n_updates=20),
+        "network, exact": one(recipe={"inference": "exact"}),
+        "network, gibbs": two(recipe={"inference": "gibbs"}),
+        "network, gibbs, batches": one(data="4500 bars", recipe={"inference": "gibbs"}, n_updates=20),
         "network, gamma prior": one(prior=(1.5, 1.5), leak=0.01),
         "network 24, annealed": many(used="all"),
         "network 24, annealed, holes": many(layer_sizes=(24, 4), holes=True),

@@ -40,7 +40,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "trait-maps": {"method": "variational", "n_init": 1, "tol": 1e-3},
     "combination-machine": {"learner": "gradient", "recipe": "freund1994", "max_iter": 20},
     "binary-sparse-coding": {"max_iter": 12, "n_init": 1, "max_active": 2, "n_candidates": 2},
-    "noisy-or": {"inference": "exact", "max_iter": 3},
+    "noisy-or": {"recipe": {"inference": "exact"}, "max_iter": 3},
     "clipped-gaussian": {"extraction": "components"},  # two factors of so few columns are a Heywood case
 }
 

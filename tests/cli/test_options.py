@@ -96,10 +96,10 @@ def test_help_without_a_model_lists_all(tool):
         ("-m trait-maps --maps 3 -k 1 --nodes 7", {"n_maps": 3, "n_components": 1, "n_nodes": 7}),
         ("-m curved-trait -k 1 --epochs 3 --nodes 7", {"n_components": 1, "n_epochs": 3, "n_nodes": 7}),
         (
-            "-m noisy-or --layers 7,3,2 --learner paper --no-bias --tol 0.01 --leak 0.01 --prior 1,2 "
+            "-m noisy-or --layers 7,3,2 --recipe lewicki1996 --no-bias --tol 0.01 --leak 0.01 --prior 1,2 "
             "--sampling 3,20 --annealing 8,50",
             {
-                "layer_sizes": (7, 3, 2), "learner": "paper", "bias": False, "tol": 0.01, "leak": 0.01,
+                "layer_sizes": (7, 3, 2), "recipe": "lewicki1996", "bias": False, "tol": 0.01, "leak": 0.01,
                 "prior": (1, 2), "sampling": (3, 20), "annealing": (8, 50),
             },
         ),
@@ -129,7 +129,7 @@ def test_a_file_brings_the_settings_it_needs():
         ("-m mixture --max-active 2", "is for --model combination-machine and binary-sparse-coding, not mixture"),
         (
             "-m mixture --learner pursuit",
-            "is for --model clipped-gaussian, combination-machine and noisy-or, not mixture",
+            "is for --model clipped-gaussian and combination-machine, not mixture",
         ),
         ("-m mixture --errors", "is for --model item-response and clipped-gaussian, not mixture."),
         ("-m mixture --layers 3", "--layers is for --model noisy-or, not mixture"),

@@ -116,7 +116,7 @@ def places_of(monkeypatch, estimator, table, folder):
         pytest.param(CombinationMachine(2, random_state=0), id="pursuit and gradient", marks=SLOW),
         pytest.param(NoisyOrNetwork((3,), random_state=0), id="sampled causes", marks=SLOW),
         pytest.param(
-            NoisyOrNetwork((3, 2), learner="paper", max_iter=8, random_state=0), id="layer by layer", marks=SLOW
+            NoisyOrNetwork((3, 2), recipe="lewicki1996", max_iter=8, random_state=0), id="layer by layer", marks=SLOW
         ),
         pytest.param(BinarySparseCoding(3, random_state=0), id="several fits", marks=SLOW),
     ],

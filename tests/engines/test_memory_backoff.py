@@ -44,7 +44,7 @@ def small_device(monkeypatch):
         (BernoulliMixture(2, random_state=0, n_init=2, max_iter=20, tol=1e-4), classes()),
         pytest.param(LatentTrait(1, random_state=0, dtype="float64"), answers(), marks=OTHERS),
         pytest.param(  # small batches, whose chains start again
-            NoisyOrNetwork((2,), random_state=0, inference="gibbs", n_updates=3, n_epochs=1, batch_size=200),
+            NoisyOrNetwork((2,), random_state=0, recipe={"inference": "gibbs"}, n_updates=3, batch_size=200),
             classes(),
             marks=OTHERS,
         ),

@@ -211,7 +211,7 @@ def test_a_file_that_claims_nonsense(written, change, message):
         (network, lambda h: h["hyperparameters"].update(annealing=[16, 10**8]), "annealing is 1600000000"),
         (network, lambda h: h["hyperparameters"].update(annealing=[10**8, 100]), "may ask for at most 1000000"),
         (network, lambda h: h["extra"].update(cost_history=[float("nan")]), "cost_history must be a list of numbers"),
-        (network, lambda h: h["hyperparameters"].update(inference="exact", schedule="stability"), "stability"),
+        (network, lambda h: h["hyperparameters"].update(recipe="robust"), "The 'recipe' parameter of NoisyOrNetwork"),
         (trait, lambda h: h["hyperparameters"].update(n_samples=10**9), "n_samples is 1000000000"),
         (trait, lambda h: h["hyperparameters"].update(noise="shared"), "noise=.shared. is for continuous columns"),
         (machine, lambda h: h["hyperparameters"].update(n_hidden=10**8, max_active=10**8), "shape"),

@@ -20,7 +20,7 @@ from latentbits import BernoulliMixture, ItemResponse, load_dataset
 from latentbits.core.errors import DataError
 from latentbits.core.tree import double
 from latentbits.estimators.latent_trait.item_scores import _params_near
-from latentbits.estimators.latent_trait.people import People, labels_of
+from latentbits.estimators.tables.beside_bits import Beside, labels_of
 from latentbits.figures import fitted
 from latentbits.models.latent_trait import item_learning
 
@@ -381,10 +381,10 @@ def test_rows_without_weight_tell_nothing_of_groups_and_covariates():
     X, g, z = np.tile([[1, 0], [0, 1]], (10, 1)), np.array(["a", "b"] * 10), np.arange(20.0)
     weight = np.where(g == "a", 1.0, 0.0)
     with pytest.raises(DataError, match="no row of groups b has a weight above 0"):
-        labels_of(People(X, g), weight)
+        labels_of(Beside(X, g), weight)
     with pytest.raises(DataError, match="constant"):
-        labels_of(People(X, None, np.where(g == "a", 3.1, z)), weight)
-    assert labels_of(People(X, None, np.where(g == "a", z, 3.1)), weight).covariates == ("z0",)
+        labels_of(Beside(X, None, np.where(g == "a", 3.1, z)), weight)
+    assert labels_of(Beside(X, None, np.where(g == "a", z, 3.1)), weight).covariates == ("z0",)
 
 
 def test_groups_that_are_none_are_refused(people):
@@ -399,7 +399,7 @@ def test_groups_that_are_none_are_refused(people):
         ItemResponse().fit(X, groups=pandas.Series(["a", "b", None] * (N // 3), dtype="string"))
     with pytest.raises(DataError, match="constant"):
         ItemResponse().fit(X, covariates=np.ones((N, 1)))
-    few = People(X[:8], ["a", "b"] * 4)
+    few = Beside(X[:8], ["a", "b"] * 4)
     with pytest.raises(DataError, match="2 different labels for 8 people"):
         ItemResponse().fit(few.X, groups=few.groups)
     assert labels_of(few, np.full(8, 5.0)).groups == ("a", "b")  # 40 people in 8 patterns
@@ -425,12 +425,12 @@ def test_first_category_is_the_reference(people, grouped, tmp_path):
 
 def test_order_of_categories(people):
     for labels in (of_categories(people.g), pandas.Series(of_categories(people.g))):
-        assert labels_of(People(people.X, labels), None).groups == ("second", "first")
+        assert labels_of(Beside(people.X, labels), None).groups == ("second", "first")
 
 
 def test_order_of_a_polars_enum(people):
     polars = pytest.importorskip("polars")
-    of = lambda kind: labels_of(People(people.X, polars.Series(people.g, dtype=kind)), None).groups  # noqa: E731
+    of = lambda kind: labels_of(Beside(people.X, polars.Series(people.g, dtype=kind)), None).groups  # noqa: E731
     assert of(polars.Enum(["x", "second", "first"])) == ("second", "first")
     assert of(polars.Categorical()) == of(polars.String()) == ("first", "second")
 

@@ -158,7 +158,7 @@ def test_more_layers_on_top_of_those_learned(fitted, lines):
 @pytest.mark.parametrize("schedule", ["layers", "stability", "together"])
 def test_the_paper_s_learner(lines, schedule):
     """It learns, though not all lines; and its schedule has the paper's length."""
-    m = NoisyOrNetwork(SIZES, learner="paper", schedule=schedule, bias=False, random_state=0).fit(lines.X)
+    m = NoisyOrNetwork(SIZES, recipe={"schedule": schedule}, bias=False, random_state=0).fit(lines.X)
     assert m.n_iter_ == 20
     assert sum(len(found) > 0 for found in matches(m, lines.components)) >= 4
     assert all((b == m.leak).all() for b in m.biases_[:-1])
@@ -174,7 +174,7 @@ def test_rare_bits_stay_rare(inference):
     X = np.repeat(on, 3, axis=1) & (rng.random((n, 6)) < 0.8)
     X = np.hstack([X, np.zeros((n, 2), bool)])
     X[123, 6] = True
-    m = NoisyOrNetwork((2,), inference=inference, n_updates=40, random_state=0).fit(X)
+    m = NoisyOrNetwork((2,), recipe={"inference": inference}, n_updates=40, random_state=0).fit(X)
     share = -np.expm1(-m.biases_[0])
     assert 0.05 / n < share[7] <= share[6] < 2.5 / n
     assert m.sample(50_000, random_state=0)[:, 6:].sum() < 50  # 100 by the floor
@@ -186,7 +186,7 @@ def test_a_least_bias_that_is_too_large_is_refused():
     X[:2000, :2] = 1
     X[7, 2] = 1
     with pytest.warns(UserWarning, match=r"1 columns are rarer than the least bias.*'x2' is on in 0.0002.*by its bias"):
-        NoisyOrNetwork((1,), learner="paper", n_epochs=2, random_state=0).fit(X)
+        NoisyOrNetwork((1,), recipe={"schedule": "layers", "n_epochs": 2}, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,10 @@ def test_a_least_bias_that_is_too_large_is_refused():
         ({"layer_sizes": ()}, "layer_sizes must be whole numbers"),
         ({"layer_sizes": (4, 0)}, "layer_sizes must be whole numbers"),
         ({"layer_sizes": (4.5,)}, "layer_sizes must be whole numbers"),
-        ({"layer_sizes": (30,), "inference": "exact"}, "too many for layer_sizes"),
-        ({"schedule": "stability", "inference": "exact"}, "looks at how units change"),
+        ({"layer_sizes": (30,), "recipe": {"inference": "exact"}}, "too many for layer_sizes"),
+        ({"recipe": {"schedule": "stability", "inference": "exact"}}, "looks at how units change"),
+        ({"recipe": {"schedule": "random"}}, "must be one of robust, layers, stability, together"),
+        ({"recipe": {"n_epochs": 0}}, "n_epochs must be a whole number from 1"),
         ({"prior": (0.5, 1.0)}, "alpha from 1"),
         ({"prior": (1.0,)}, "prior must be"),
         ({"sampling": (1, 2.5)}, "sweeps from 1"),

@@ -26,7 +26,7 @@ def _models() -> dict[str, Callable[..., Any]]:
         "combination machine by pursuit": lambda **k: lb.CombinationMachine(2, learner="pursuit", **SHORT | k),
         "combination machine of reals": lambda **k: lb.CombinationMachine(2, kind="real", n_epochs=3, **SHORT | k),
         "sparse coding": lambda **k: lb.BinarySparseCoding(3, n_init=1, **SHORT | k),
-        "noisy OR": lambda **k: lb.NoisyOrNetwork((2,), n_updates=5, n_epochs=1, sampling=(1, 3), **SHORT | k),
+        "noisy OR": lambda **k: lb.NoisyOrNetwork((2,), n_updates=5, sampling=(1, 3), **SHORT | k),
     }
 
 

@@ -154,7 +154,8 @@ def _passes(n: int, d: int, m: int) -> Any:
     X = bits(n, d, m)
 
     def fit() -> int:
-        model = NoisyOrNetwork((m,), inference="gibbs", random_state=0, n_updates=5, batch_size=n)  # a pass an update
+        # a pass an update
+        model = NoisyOrNetwork((m,), recipe={"inference": "gibbs"}, random_state=0, n_updates=5, batch_size=n)
         return len(model.fit(X).history_table_)
 
     return fit

@@ -16,13 +16,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, PyTree
 
 from latentbits.core.arrays import Array, namespace, on_device
 from latentbits.core.batch import Batch
+from latentbits.core.model import Measure, OnePass, Progress
 from latentbits.core.module import Module
 
-__all__ = ["Stats", "count"]
+__all__ = ["COUNTING", "Stats", "count"]
 
 WORD_BITS = 32
 FLOAT32_MOST_ROWS = 2**24  # by weight, up to which float32 counts whole numbers exactly
@@ -123,3 +124,41 @@ def _words(bits: Bool[Array, "rows columns"]) -> Array:
     padded = jnp.pad(bits, ((0, -rows % WORD_BITS), (0, 0))).reshape(-1, WORD_BITS, columns).astype(jnp.uint32)
     placed = padded << jnp.arange(WORD_BITS, dtype=jnp.uint32)[None, :, None]
     return jax.lax.reduce(placed, np.uint32(0), jax.lax.bitwise_or, (1,))
+
+
+# ---------------------------------------------------------------- a stage that counts, before a model has parameters
+
+
+def _unprepared(params: PyTree, state: Any, progress: Progress | None) -> None:
+    """Prepare nothing."""
+
+
+def _no_state(params: PyTree) -> None:
+    """Carry no state: counting has no optimiser."""
+
+
+def _count(params: PyTree, shared: None, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    return count(batch), None
+
+
+def _keep(state: None, params: PyTree, shared: None, stats: Stats, progress: Progress) -> tuple[Stats, PyTree]:
+    return stats, params
+
+
+def _no_objective(params: PyTree, shared: None, stats: Stats) -> Float[Array, ""]:
+    return namespace(stats).zeros(())
+
+
+# The counts are the state that the `Transform` after it gets.
+COUNTING = OnePass(
+    "counting pairs",
+    measure=Measure.PROGRESS,
+    comparable=False,
+    prepare=_unprepared,
+    e_step=_count,
+    objective=_no_objective,
+    start=_no_state,
+    update=_keep,
+    row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
+    rows_on_host="always",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -73,8 +73,7 @@ class BinarySparseCoding(WithFitReport):
     max_active : int or "auto", default="auto"
         Most causes that are on together in a row, gamma.  "auto" begins with 3; with up to 14 causes and n_rows
         2^n_causes up to 2^24 (16 000 rows of 10), learning then ends with exact EM, until nothing is left to gain.
-        Otherwise it grows, with more iterations of learning, until the estimated truncation loss is below
-        `truncation_tol`.
+        Otherwise it grows, with more iterations of learning, until more states would add at most 0.1 nats a row.
     n_candidates : int or "auto", default="auto"
         Causes that are looked at together, H'; "auto" grows with `max_active`.  With both equal to `n_causes`,
         learning ends with exact EM.
@@ -88,8 +87,6 @@ class BinarySparseCoding(WithFitReport):
     precision : {"highest", "high", "tf32"}, default="highest"
         On a GPU, in float32: how the product of rows and components is rounded.  "high" keeps 17 bits of its factors,
         "tf32" 11, which is faster and good enough to learn by: sparseness and noise agree to three digits.
-    truncation_tol : float, default=0.1
-        Nats per row that "auto" may lose by looking at few states.
     keep_components : bool, default=False
         Whether `components_history_` is kept.
     n_init : int or None, default=None
@@ -151,7 +148,6 @@ class BinarySparseCoding(WithFitReport):
         "grow": ["boolean"],
         "recipe": [StrOptions(set(RECIPES)), dict],
         "precision": [StrOptions({"highest", "high", "tf32"})],
-        "truncation_tol": [Interval(Real, 0, None, closed="neither")],
         "keep_components": ["boolean"],
     }
 
@@ -186,7 +182,6 @@ class BinarySparseCoding(WithFitReport):
         grow: bool = True,
         recipe: str | Mapping[str, Any] = "ours",
         precision: str = "highest",
-        truncation_tol: float = 0.1,
         keep_components: bool = False,
         random_state: Any = None,
         n_init: int | None = None,
@@ -203,7 +198,6 @@ class BinarySparseCoding(WithFitReport):
         self.grow = grow
         self.recipe = recipe
         self.precision = precision
-        self.truncation_tol = truncation_tol
         self.keep_components = keep_components
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
@@ -298,7 +292,6 @@ class BinarySparseCoding(WithFitReport):
             self._sizes(),
             recipe_of(self.recipe),
             int(self.max_iter),
-            float(self.truncation_tol),
             None if self.n_init is None else int(self.n_init),
             bool(self.keep_components),
             self.precision,

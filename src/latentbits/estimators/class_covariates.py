@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import softmax
 
-from latentbits.core.batch import MISSING
-from latentbits.core.errors import DataError, ModelFileError
 from latentbits.core.model import Model
-from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE
-from latentbits.estimators.tables.covariates import read_covariates, same_covariates
-from latentbits.estimators.tables.weights import open_weights, weighted
+from latentbits.estimators.tables.beside_bits import (
+    Beside,
+    Labels,
+    joined,
+    labels_in_file,
+    labels_of,
+    whitening,
+)
+from latentbits.estimators.tables.weights import open_weights
 from latentbits.models.mixture import membership
 from latentbits.reports.class_fit import regression_fit
 from latentbits.reports.fit import FitReport
@@ -26,15 +29,10 @@ from latentbits.reports.membership import MembershipErrors, membership_errors
 __all__ = ["WithCovariates"]
 
 BESIDE_X = ("covariates",)
-LEAST_VARIANCE_SHARE = 1e-10  # of the largest variance of standardised covariates; below, one follows from others
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """Bits, and the covariates of their rows."""
-
-    bits: Any
-    covariates: Any
+ADVICE = (
+    "pass covariates= to fit_report, standard_errors, classification, bivariate_residuals, score, "
+    "score_samples, log_likelihood, log_likelihoods, transform or posterior; other methods are for mixtures without"
+)
 
 
 class WithCovariates(WithCriteria):
@@ -55,7 +53,7 @@ class WithCovariates(WithCriteria):
     coefficients_: np.ndarray
     covariate_names_: np.ndarray
 
-    _n_covariates: int = 0
+    _labels: Labels = Labels()  # of the covariates of the last fit
     _whitening: tuple[np.ndarray, np.ndarray]
 
     def fit(
@@ -112,9 +110,8 @@ class WithCovariates(WithCriteria):
         >>> m.coefficients_.shape, m.transform(X, covariates=age).shape
         ((2, 2), (400, 2))
         """
-        self._n_covariates = 0
+        self._know(Labels())
         self.__dict__.pop("coefficients_", None)
-        self.__dict__.pop("covariate_names_", None)
         if covariates is None:
             return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
         if X_val is not None:
@@ -127,7 +124,9 @@ class WithCovariates(WithCriteria):
             raise ValueError("with covariates smoothing is not chosen by the data: give a number")
         if self._given_dtype() not in (None, DOUBLE):
             raise ValueError("with covariates rows are computed in float64: dtype must be 'auto' or 'float64'")
-        return super().fit(_Beside(X, covariates), y, open_weights(sample_weight, None, X), checkpoint)
+        rows = Beside(X, None, covariates)
+        self._know(labels_of(rows, sample_weight))
+        return super().fit(rows, y, open_weights(sample_weight, None, X), checkpoint)
 
     # ---------------------------------------------------------------- use
 
@@ -211,21 +210,26 @@ class WithCovariates(WithCriteria):
         rows = np.concatenate(list(engine.blocks()))
         weights = np.ones(len(rows)) if engine.weights is None else engine.weights
         d = self.n_features_in_
-        names = getattr(self, "covariate_names_", [f"covariate {i + 1}" for i in range(self._n_covariates)])
-        called = ["intercept", *map(str, names)]
+        called = ["intercept", *self._labels.covariates]
         return membership_errors(
             rows[:, :d], rows[:, d:], weights, self.means_, self.coefficients_, called, self._column_names()
         )
 
     # ---------------------------------------------------------------- inside
 
+    @property
+    def _n_covariates(self) -> int:
+        return len(self._labels.covariates)
+
+    def _know(self, labels: Labels) -> None:
+        self._labels = labels
+        self.__dict__.pop("covariate_names_", None)
+        if labels.named:
+            self.covariate_names_ = np.array(labels.covariates, dtype=object)
+
     def _beside(self, X: Any, covariates: Any) -> Any:
         self._fitted()
-        if isinstance(X, _Beside) or covariates is None:  # `_open` complains where they are needed
-            return X
-        if not self._n_covariates:
-            raise DataError("this mixture was fitted without covariates, and takes none")
-        return _Beside(X, covariates)
+        return X if isinstance(X, Beside) or covariates is None else Beside(X, None, covariates)
 
     def _class_shares(self, table: np.ndarray) -> np.ndarray:
         """Compute P(class) of each row by its covariates, which come after its bits."""
@@ -234,40 +238,14 @@ class WithCovariates(WithCriteria):
         return softmax(np.column_stack([np.ones(len(inner)), inner]) @ params.slopes.T, axis=1)
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
-        if not isinstance(X, _Beside):
-            if self._n_covariates and not reset:
-                raise DataError(
-                    "this mixture was fitted with covariates, and needs those of the rows it is used on: pass "
-                    "covariates= to fit_report, standard_errors, classification, bivariate_residuals, score, "
-                    "score_samples, log_likelihood, log_likelihoods, transform or posterior; other methods cannot be "
-                    "used with them"
-                )
-            return super()._open(X, reset=reset, sample_weight=sample_weight)
-        engine = super()._open(X.bits, reset=reset)
-        if not isinstance(engine, MemoryEngine):
-            raise TypeError("with covariates the bits must be in memory, and not sparse: pass an array or a frame")
-        bits = np.where(engine.table == MISSING, np.nan, engine.table.astype(np.float64))
-        joined = MemoryEngine(np.concatenate([bits, self._read(X.covariates, len(bits), reset)], 1))
-        rows = weighted(joined, sample_weight, X.bits)
+        rows = X if isinstance(X, Beside) else Beside(X)
+        if not self._n_covariates and rows.covariates is None:
+            return super()._open(rows.X, reset=reset, sample_weight=sample_weight)
+        engine = joined(super()._open(rows.X, reset=reset), rows, self._labels, sample_weight, ADVICE)
         if reset:
-            self._whitening = _whitening(_covariates_of(rows, self._n_covariates), rows.weights)
-        return rows
-
-    def _read(self, covariates: Any, n_rows: int, reset: bool) -> np.ndarray:
-        """Read the covariates as numbers; a fit takes their names and number, which must be the same afterwards."""
-        Z, names = read_covariates(covariates)
-        if len(Z) != n_rows:
-            raise DataError(f"X has {n_rows} rows and covariates {len(Z)}: there must be one for each row")
-        if reset:
-            self._n_covariates = Z.shape[1]
-            if names is not None:
-                self.covariate_names_ = np.array(names, dtype=object)
-        if Z.shape[1] != self._n_covariates:
-            raise DataError(
-                f"covariates have {Z.shape[1]} columns, and this mixture was fitted to {self._n_covariates}"
-            )
-        same_covariates(names, getattr(self, "covariate_names_", None))
-        return Z
+            Z = engine.table[:, self.n_features_in_ :]
+            self._whitening = whitening(Z, self._labels.covariates, engine.weights)
+        return engine
 
     def _dtype(self) -> np.dtype:
         return DOUBLE if self._n_covariates else super()._dtype()
@@ -297,34 +275,8 @@ class WithCovariates(WithCriteria):
     def _extra(self) -> dict[str, Any]:
         if not self._n_covariates:
             return super()._extra()
-        names = getattr(self, "covariate_names_", None)
-        return super()._extra() | {"covariates": self._n_covariates if names is None else list(names)}
+        return super()._extra() | {"covariates": list(self._labels.covariates)}
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
-        found = extra.pop("covariates", 0)
-        named = isinstance(found, list) and all(isinstance(name, str) for name in found)
-        if not named and (type(found) is not int or found < 0):
-            raise ModelFileError("'covariates' must be names, or how many there are")
-        self._n_covariates = len(found) if named else found
-        if named:
-            self.covariate_names_ = np.array(found, dtype=object)
+        self._know(labels_in_file([], extra.pop("covariates", [])))
         super()._take_extra(extra)
-
-
-def _covariates_of(engine: Engine, n_covariates: int) -> np.ndarray:
-    """Take the covariates of rows that have them as their last columns."""
-    return np.concatenate(list(engine.blocks()))[:, -n_covariates:]
-
-
-def _whitening(Z: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Find centre and turn, for which (Z - centre) @ turn has mean 0 and the identity for its covariance."""
-    centre = np.average(Z, axis=0, weights=weights)
-    spread = np.sqrt(np.average((Z - centre) ** 2, axis=0, weights=weights))
-    if not np.all(spread > 1e-12 * np.maximum(1e-300, np.abs(Z).max(0))):
-        raise DataError("a covariate is the same in all rows: it cannot separate classes, leave it out")
-    inner = (Z - centre) / spread
-    share = np.full(len(Z), 1 / len(Z)) if weights is None else weights / weights.sum()
-    variances, axes = np.linalg.eigh((share[:, None] * inner).T @ inner)
-    if variances[0] < LEAST_VARIANCE_SHARE * variances[-1]:
-        raise DataError("a covariate follows from the others (or there are more of them than rows): leave it out")
-    return centre, axes / np.sqrt(variances) / spread[:, None]

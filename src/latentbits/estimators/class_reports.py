@@ -13,6 +13,7 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria, is_sampling
+from latentbits.estimators.tables.beside_bits import Labels
 from latentbits.estimators.tables.columns import read
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports import class_errors, class_fit, outside
@@ -33,7 +34,7 @@ class WithClassReports(WithCriteria):
     smoothing_: float
     weights_: np.ndarray
     means_: np.ndarray
-    _n_covariates: int
+    _labels: Labels
 
     if TYPE_CHECKING:
 
@@ -87,7 +88,7 @@ class WithClassReports(WithCriteria):
         (2, 4)
         """
         check_is_fitted(self, "params_")
-        if self._n_covariates:
+        if self._labels.covariates:
             if is_sampling(weights_are):
                 raise ValueError(
                     "weights_are='sampling' is not for a mixture with covariates, whose errors take weights as "
@@ -267,7 +268,7 @@ class WithClassReports(WithCriteria):
 
     def _rows_and_shares(self, X: Any, sample_weight: Any, covariates: Any) -> tuple[Patterns, np.ndarray]:
         """Return distinct rows and shares of the classes; with covariates all rows, and P(class) of each by these."""
-        if not self._n_covariates and covariates is None:
+        if not self._labels.covariates and covariates is None:
             return self._patterns(X, sample_weight), self._classes()[0]
         engine = self._open(self._beside(X, covariates), reset=False, sample_weight=sample_weight)
         table = np.concatenate(list(engine.blocks()))

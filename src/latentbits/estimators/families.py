@@ -12,7 +12,7 @@ from typing import Any
 
 from latentbits.estimators.family_record import Family, File, Rows, Sizes
 
-__all__ = ["FAMILIES", "WEAK_PRIOR_SD", "families", "family", "family_of", "name_of", "size_of"]
+__all__ = ["FAMILIES", "WEAK_PRIOR_SD", "families", "family", "family_of", "family_of_maps", "name_of", "size_of"]
 
 WEAK_PRIOR_SD = 3.0  # of the weights; without one, unseen rows of separable bits can cost any number
 
@@ -130,6 +130,8 @@ FAMILIES: tuple[Family, ...] = (
         figures=("pairs",),
         in_words="the model with {}",
         hidden=("hidden trait", "hidden traits"),
+        maps="one",
+        straight=True,
         likelihood="an integral by quadrature, with its error",
         grows="rows × columns × nodes, of which more than three traits need many",
         stops_early=True,
@@ -151,6 +153,7 @@ FAMILIES: tuple[Family, ...] = (
         errors=True,
         in_words="the model with {}",
         hidden=("hidden ability", "hidden abilities"),
+        straight=True,
         likelihood="an integral by quadrature, with its error",
         grows="rows × columns × nodes, of which more than three factors need many",
         stops_early=True,
@@ -195,6 +198,7 @@ FAMILIES: tuple[Family, ...] = (
         files={"items": File("weights and intercept of each column on each map")},
         in_words="the model with {}",
         hidden=("hidden trait on each map", "hidden traits on each map"),
+        maps="several",
         likelihood="an integral by quadrature, with its error",
         grows="rows × columns × nodes × maps",
         searched=False,
@@ -290,6 +294,15 @@ def family(name: str) -> Family:
         if one.name == name:
             return one
     raise ValueError(f"there is no family {name!r}; there are {', '.join(one.name for one in FAMILIES)}")
+
+
+def family_of_maps(several: bool = False) -> Family:
+    """Find the family that draws the map of the page, or the one that draws several.
+
+    >>> family_of_maps().name, family_of_maps(several=True).name
+    ('latent-trait', 'trait-maps')
+    """
+    return next(one for one in FAMILIES if one.maps == ("several" if several else "one"))
 
 
 def family_of(estimator: Any) -> Family:

@@ -95,6 +95,9 @@ class Family:
     in_words: str = "the {}"  # how its name goes on in a sentence
     # name of the hidden causes, one and several; "{}" is its size where that is no number of them
     hidden: tuple[str, str] = ("hidden cause", "hidden causes that act together")
+    # "one" for the family whose two traits are the map of the page, "several" for the one with several maps
+    maps: Literal["", "one", "several"] = ""
+    straight: bool = False  # whether its hidden causes are traits along straight axes, as those of the map are
     restarts: bool = True  # whether there is more than one optimum to look for
     alone: bool = False  # nothing is hidden: what any other model must beat
     # it belongs to another library: it takes no missing cells, and has neither files nor a place at the command line

@@ -31,6 +31,7 @@ from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import sampling, tuning
 from latentbits.models.noisy_or.network import Params
+from latentbits.models.noisy_or.recipes import RECIPES, recipe_of
 from latentbits.models.noisy_or.settings import counts_of, prior_of
 
 __all__ = ["NoisyOrNetwork"]
@@ -56,36 +57,26 @@ class NoisyOrNetwork(WithFitReport):
         others a `leak`.
     leak : float, default=1e-3
         The least bias of a unit while layers are learned one by one; without one, a bit that no cause explains would be
-        impossible.  When the robust learner takes all layers together at the end, a bias may be smaller, as the bit is
-        rarer: down to a tenth of a one in all rows.  For the paper's learner and for ``bias=False`` it is the least,
-        with a warning where a column has fewer ones than that gives.
+        impossible.  When our recipe takes all layers together at the end, a bias may be smaller, as the bit is rarer:
+        down to a tenth of a one in all rows.  For the paper's schedules and for ``bias=False`` it is the least, with a
+        warning where a column has fewer ones than that gives.
     prior : (float, float) or None, default=(1.0, 1.5)
         Shape alpha and rate beta of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w); None is maximum
         likelihood.  The larger beta, the more evidence a weight needs: raise it where units have children by chance, in
         tables of few rows.  alpha is at least 1; above, no weight is 0: for tables in which every cause may bring any
         column.
-    learner : {"robust", "paper"}, default="robust"
-        "paper" is the paper's schedule: layer by layer, `n_epochs` each, one update every `batch_size` rows.  "robust"
-        goes from layer to layer too, each without those above it, but splits units that stand for several causes, and
-        gives a half to units that do nothing or are duplicates; at the end all layers are learned together.
-    schedule : {"layers", "stability", "together"}, default="layers"
-        For the paper's learner, the comparison that the paper makes: one layer after the other, from the bottom,
-        while those above keep the random weights that they begin with; all at once, where weights to a unit are adapted
-        when the unit itself has settled, that is rarely changes in Gibbs sampling; or all together without such a
-        condition.  All layers are sampled from the beginning, and all schedules take as many passes.
-    inference : {"auto", "gibbs", "exact"}, default="auto"
-        Hidden states in learning: sampled, or summed over.  "auto" samples while it explores (a single layer of at
-        most ten units without chains, from all its states), and sums at the end where pairs of states of neighbouring
-        layers are at most 2^16.  "exact" always sums, and splits no units: for a
-        small network without the noise of samples.  "gibbs" never sums, where the exact end takes too long.
+    recipe : {"ours", "lewicki1996"} or dict, default="ours"
+        "lewicki1996" is the paper's schedule: layer by layer, with one update every `batch_size` rows.  "ours" goes
+        from layer to layer too, each without those above it, but splits units that stand for several causes, and gives
+        a half to units that do nothing or are duplicates; at the end all layers are learned together.  A dict is ours
+        with changes by the names of `latentbits.models.noisy_or.recipes.Recipe`, such as ``{"inference": "exact"}``,
+        which sums over all states: for a small network without the noise of samples.
     n_updates : int, default=120
-        Updates of each layer of the robust learner; more for many units, whose duplicates take time to find.
-    n_epochs : int, default=10
-        Passes for each layer of the paper's; more for small tables, which have few updates in a pass.
+        Updates of each layer of our recipe; more for many units, whose duplicates take time to find.
     batch_size : int or None, default=None
-        Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  The robust learner remembers what
-        it has seen of causes in one of a thousand rows; for rarer ones, or with the paper's, take more.  Rows of an
-        array or a memory map are shuffled; those of a stream are taken as they come, and should be in no order.
+        Rows for an update; None takes 200 for the paper's schedules, otherwise 2000.  Our recipe remembers what it has
+        seen of causes in one of a thousand rows; for rarer ones, or with the paper's, take more.  Rows of an array or a
+        memory map are shuffled; those of a stream are taken as they come, and should be in no order.
     sampling : (int, int), default=(1, 15)
         Gibbs chains of each row in learning, and most sweeps of each; twice as many sweeps when all layers are learned
         together.  More chains make up for few rows.  Chains start with all units on, so that units which the row
@@ -121,7 +112,7 @@ class NoisyOrNetwork(WithFitReport):
     >>> from latentbits import NoisyOrNetwork
     >>> from latentbits.data import toys
     >>> toy = toys.lines(1000, random_state=0)
-    >>> m = NoisyOrNetwork((10,), inference="exact", random_state=0).fit(toy.X)
+    >>> m = NoisyOrNetwork((10,), recipe={"inference": "exact"}, random_state=0).fit(toy.X)
     >>> [w.shape for w in m.weights_], [b.shape for b in m.biases_]
     ([(10, 25)], [(25,), (10,)])
     """
@@ -132,11 +123,8 @@ class NoisyOrNetwork(WithFitReport):
         "bias": ["boolean"],
         "leak": [Interval(Real, 1e-9, 0.5, closed="both")],
         "prior": [tuple, list, None],
-        "learner": [StrOptions({"robust", "paper"})],
-        "schedule": [StrOptions({"layers", "stability", "together"})],
-        "inference": [StrOptions({"auto", "gibbs", "exact"})],
+        "recipe": [StrOptions(set(RECIPES)), dict],
         "n_updates": [Interval(Integral, 1, None, closed="left")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "sampling": [tuple, list],
         "warm_start": ["boolean"],
@@ -159,11 +147,8 @@ class NoisyOrNetwork(WithFitReport):
         bias: bool = True,
         leak: float = 1e-3,
         prior: tuple[float, float] | None = (1.0, 1.5),
-        learner: str = "robust",
-        schedule: str = "layers",
-        inference: str = "auto",
+        recipe: str | Mapping[str, Any] = "ours",
         n_updates: int = 120,
-        n_epochs: int = 10,
         batch_size: int | None = None,
         sampling: tuple[int, int] = (1, 15),
         warm_start: bool = False,
@@ -181,11 +166,8 @@ class NoisyOrNetwork(WithFitReport):
         self.bias = bias
         self.leak = leak
         self.prior = prior
-        self.learner = learner
-        self.schedule = schedule
-        self.inference = inference
+        self.recipe = recipe
         self.n_updates = n_updates
-        self.n_epochs = n_epochs
         self.batch_size = batch_size
         self.sampling = sampling
         self.warm_start = warm_start
@@ -228,8 +210,8 @@ class NoisyOrNetwork(WithFitReport):
         begun = self.__dict__.get("params_") if self.warm_start else None
         if begun is not None:
             known = tuple(len(w) for w in begun.weights)
-            if self.learner == "paper" and self._sizes() == known:
-                raise ValueError("warm_start: learner='paper' has no layer left to learn; add one to layer_sizes")
+            if recipe_of(self.recipe).schedule != "robust" and self._sizes() == known:
+                raise ValueError("warm_start: the paper's schedule has no layer left to learn; add one to layer_sizes")
             if self._sizes()[: len(known)] != known:
                 raise ValueError(
                     f"warm_start goes on from layers {known}: layer_sizes must begin with them, got {self._sizes()}"
@@ -251,15 +233,13 @@ class NoisyOrNetwork(WithFitReport):
         return prior_of(self.prior) != (1, 0)
 
     def _model(self) -> Model:
-        sizes, paper = self._sizes(), self.learner == "paper"
-        if self.schedule == "stability" and self.inference == "exact":
-            raise ValueError("schedule='stability' looks at how units change in sampling: use inference='gibbs'")
-        if self.inference == "exact" and not networks.is_exact(sizes, tuning.EXACT_LIKELIHOOD_MOST_PAIRS):
+        sizes, recipe = self._sizes(), recipe_of(self.recipe)
+        if recipe.inference == "exact" and not networks.is_exact(sizes, tuning.EXACT_LIKELIHOOD_MOST_PAIRS):
             raise ValueError(
-                f"inference='exact' sums over pairs of states of neighbouring layers, too many for "
-                f"layer_sizes={sizes}; use 'gibbs' or 'auto'"
+                f"recipe: inference 'exact' sums over pairs of states of neighbouring layers, too many for "
+                f"layer_sizes={sizes}; leave it out"
             )
-        batch_size = self.batch_size or (200 if paper else 2000)
+        batch_size = self.batch_size or (2000 if recipe.schedule == "robust" else 200)
         alpha, beta = prior_of(self.prior)
         n_samples, n_sweeps = counts_of("sampling", self.sampling, "sweeps", 1)
         n_chains, n_steps = counts_of("annealing", self.annealing, "temperatures", 4)
@@ -270,12 +250,9 @@ class NoisyOrNetwork(WithFitReport):
             leak=float(self.leak),
             alpha=alpha,
             beta=beta,
-            learner=self.learner,
-            schedule=self.schedule,
-            inference=self.inference,
+            recipe=recipe._replace(n_epochs=min(recipe.n_epochs, int(self.max_iter))),
             n_updates=min(int(self.n_updates), int(self.max_iter)),
             n_joint=min(tuning.JOINT_UPDATES, int(self.max_iter)),
-            n_epochs=min(int(self.n_epochs), int(self.max_iter)),
             batch_size=int(batch_size),
             n_sweeps=n_sweeps,
             n_samples=n_samples,
@@ -289,7 +266,7 @@ class NoisyOrNetwork(WithFitReport):
     @property
     def _double_rows(self) -> int:
         sizes = self._sizes()
-        if self.inference == "gibbs" or not networks.is_exact(sizes, tuning.EXACT_MOST_PAIRS):
+        if recipe_of(self.recipe).inference == "gibbs" or not networks.is_exact(sizes, tuning.EXACT_MOST_PAIRS):
             return 0
         return tuning.SMALL_TABLE_CELLS // (2 ** sizes[0] * self.n_features_in_)
 

@@ -22,7 +22,7 @@ from latentbits.core.atomic import check_writable
 from latentbits.core.errors import OutOfTimeError
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.families import families, family, name_of
+from latentbits.estimators.families import families, family, family_of_maps, name_of
 from latentbits.explorer import map_content
 from latentbits.explorer.column_dependence import go_together
 from latentbits.explorer.content import Content, Course, Guesses, Map, Maps, ModelRow, Table, Trial
@@ -254,7 +254,7 @@ def explore(
 
 def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     """Fit two latent traits to all rows, or to a sample of very many."""
-    estimator = family("latent-trait").new(2, "reals" if given.real else "bits", given.values.shape[1])
+    estimator = family_of_maps().new(2, "reals" if given.real else "bits", given.values.shape[1])
     estimator.set_params(random_state=seed, max_time=limit)
     values, weights = _to_learn_maps_from(given, seed)
     if not given.real:
@@ -375,7 +375,7 @@ def content_of(
         gallery.layers[0].active
         for name, theirs in others.items()
         for gallery, converged in theirs
-        if found.families[name] in ("latent-trait", "item-response") and converged and gallery.layers
+        if family(found.families[name]).straight and converged and gallery.layers
     ]
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",

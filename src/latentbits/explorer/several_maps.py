@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.choosing.compare import fit_copy, score_rows, weights_of
-from latentbits.estimators.families import family
+from latentbits.estimators.families import family_of_maps
 from latentbits.explorer.content import Maps
 from latentbits.explorer.map_content import lines_of, short_covariances
 from latentbits.reports.comparison import ranked
@@ -51,7 +51,7 @@ def maps_asked(model: Any) -> int:
 
 def like(model: Any, n_maps: int) -> Any:
     """Make a model of `n_maps` maps, or of one, with the options that it shares with another."""
-    cls = family("trait-maps" if n_maps > 1 else "latent-trait").cls
+    cls = family_of_maps(several=n_maps > 1).cls
     both = {name: value for name, value in model.get_params(deep=False).items() if name in cls._get_param_names()}
     return cls(**both | ({"n_maps": n_maps} if n_maps > 1 else {}))
 

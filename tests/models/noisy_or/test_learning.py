@@ -171,7 +171,7 @@ def test_the_most_probable_states_are_found():
 def test_numbers_are_no_part_of_compiled_functions(sizes):
     """Models that differ in numbers only hand the same functions to an engine, with the same structure of settings."""
     one = networks.model(sizes, alpha=1.2, ranked=True)
-    counts = {"n_updates": 40, "n_joint": 9, "n_sweeps": 4, "n_samples": 2, "n_steps": 30, "n_epochs": 3}
+    counts = {"n_updates": 40, "n_joint": 9, "n_sweeps": 4, "n_samples": 2, "n_steps": 30}
     other = networks.model(sizes, alpha=1.7, beta=0.5, leak=1e-4, **counts, batch_size=100, ranked=True)
     names = ("init", "prepare", "e_step", "update", "objective", "log_likelihood", "infer", "complete", "start", "done")
     pairs = [(getattr(one, name), getattr(other, name)) for name in names]

@@ -15,6 +15,7 @@ from latentbits.core.tree import double
 from latentbits.models.noisy_or import equations, tuning
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import update as updating
+from latentbits.models.noisy_or.recipes import PAPER
 
 FALSE_ALARM = 1e-6
 SIZES = (4, 3, 2)  # inputs first
@@ -42,7 +43,7 @@ def credits_of(network, found):
 @pytest.mark.slow("chains are compiled")
 def test_all_layers_are_sampled_while_the_lowest_is_learned(network):
     """A row many times over: means, of numbers between 0 and 1, against sums over all states."""
-    n, row, model = 4000, np.array([[1.0, 1.0, 0.0, 1.0]]), networks.model(SIZES[1:], learner="paper", bias=False)
+    n, row, model = 4000, np.array([[1.0, 1.0, 0.0, 1.0]]), networks.model(SIZES[1:], recipe=PAPER, bias=False)
     with double():
         params = examples.as_params(network)
         numbers = jnp.asarray(np.arange(n), "uint32")
@@ -61,7 +62,7 @@ def test_all_layers_are_sampled_while_the_lowest_is_learned(network):
 @pytest.mark.parametrize("layer", [1, 2])
 def test_layers_above_wait_for_their_turn(network, layer, bias):
     """A stage has the weights to its children by (9), with biases those of the children; the last, the top's too."""
-    model, below = networks.model(SIZES[1:], learner="paper", bias=bias), layer - 1
+    model, below = networks.model(SIZES[1:], recipe=PAPER, bias=bias), layer - 1
     rows, _ = examples.draw(network, 30, seed=1)
     sums = examples.expected_sums(network, rows, np.ones(30))
     credit, bias_credit = credits_of(network, sums)
@@ -84,7 +85,7 @@ def test_layers_above_wait_for_their_turn(network, layer, bias):
 
 def test_all_weights_begin_at_random_and_layers_that_were_learned_are_kept(network):
     """The bias of a layer that was on top is not: it is what the layer above is to explain."""
-    model = networks.model(SIZES[1:], learner="paper", bias=False)
+    model = networks.model(SIZES[1:], recipe=PAPER, bias=False)
     with double():
         half, none = jnp.asarray(np.full(4, 0.5)), jnp.asarray(np.zeros((1, 4)))
         summary = Summary(jnp.asarray(np.float64(10)), half, half, half, none, jnp.asarray(np.zeros((1, 4), np.uint8)))

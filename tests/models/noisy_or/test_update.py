@@ -16,6 +16,7 @@ from latentbits.engines.host import without_rows
 from latentbits.models.noisy_or import learning
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or.network import Params
+from latentbits.models.noisy_or.recipes import PAPER
 
 
 def stats_of(n_rows, trials, successes, prior, odd_weight):
@@ -96,7 +97,7 @@ def alike(one, other, rtol):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("setting", [{"alpha": 1.3}, {"learner": "paper", "bias": False, "schedule": "stability"}])
+@pytest.mark.parametrize("setting", [{"alpha": 1.3}, {"recipe": PAPER._replace(schedule="stability"), "bias": False}])
 def test_numpy_and_compiled_programs_agree(setting):
     """All that sees no rows: starts, updates of layers with new uses of idle units, exact EM, a layer on top."""
     model, rng, key = networks.model(SIZES[1:], **setting), np.random.default_rng(0), keys.of_seed(1)

@@ -16,8 +16,8 @@ from latentbits.engines.monitor import Limits
 from latentbits.estimators.latent_trait.item_errors import covariance_of
 from latentbits.estimators.latent_trait.item_params import as_given, condensed, standardised
 from latentbits.estimators.latent_trait.item_plan import PARAMETERS, Positions, with_own_items
-from latentbits.estimators.latent_trait.people import People
 from latentbits.estimators.precision import DOUBLE
+from latentbits.estimators.tables.beside_bits import Beside
 from latentbits.models.latent_trait import item_rows, tuning
 from latentbits.models.latent_trait import items as item_record
 from latentbits.models.latent_trait.item_params import Params
@@ -88,7 +88,7 @@ def dif(
     if unknown or not parameters:
         raise ValueError(f"parameters must be some of {', '.join(PARAMETERS)}, got {tuple(parameters)!r}")
     base = clone(self).fit(X, sample_weight=sample_weight, groups=groups, covariates=covariates)
-    engine = condensed(base._open(People(X, groups, covariates), reset=False, sample_weight=sample_weight))
+    engine = condensed(base._open(Beside(X, groups, covariates), reset=False, sample_weight=sample_weight))
     names, at = base._column_names(), Positions(base.n_features_in_, getattr(base, "feature_names_in_", None))
     tested = list(range(base.n_features_in_)) if items is None else [at("items", item) for item in items]
     assert isinstance(engine, MemoryEngine)  # as groups have it

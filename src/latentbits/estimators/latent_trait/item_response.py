@@ -23,10 +23,11 @@ from latentbits.estimators.latent_trait import item_dif, item_errors, item_repor
 from latentbits.estimators.latent_trait.base import LinearTrait, in_canonical_axes, n_free
 from latentbits.estimators.latent_trait.item_params import asymptotes, at_bound, condensed, spread_of, upright
 from latentbits.estimators.latent_trait.item_plan import LOGIT_PRIOR, Plan, make_plan, template
-from latentbits.estimators.latent_trait.people import Labels, Population
+from latentbits.estimators.latent_trait.people import Population
 from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.psychometrics import Rotation
+from latentbits.estimators.tables.beside_bits import Labels, labels_in_file
 from latentbits.models.latent_trait import column_kinds, item_rows, items
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.item_params import Params, recentred
@@ -442,7 +443,7 @@ class ItemResponse(LinearTrait):
             nodes, groups, covariates = (extra.pop(name, None) for name in ("nodes", "groups", "covariates"))
             if type(nodes) is not int or not ITEM_FEWEST_NODES <= nodes <= ITEM_MOST_NODES or nodes % 2 == 0:
                 raise ModelFileError(f"'nodes' must be an odd number from {ITEM_FEWEST_NODES} to {ITEM_MOST_NODES}")
-            self._n_newton, self._labels = nodes, people.labels_in_file(groups, covariates)
+            self._n_newton, self._labels = nodes, labels_in_file(groups, covariates)
         super()._take_extra(extra)
 
     def _more_of_fit(self, X: Any, sample_weight: Any, report: FitReport) -> FitReport:

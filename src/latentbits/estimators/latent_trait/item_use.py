@@ -16,8 +16,9 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.estimators.history import history_table
 from latentbits.estimators.latent_trait.base import LinearTrait
 from latentbits.estimators.latent_trait.item_plan import template
-from latentbits.estimators.latent_trait.people import Labels, People, beside, columns_of, labels_of
+from latentbits.estimators.latent_trait.people import beside
 from latentbits.estimators.precision import DOUBLE
+from latentbits.estimators.tables.beside_bits import Beside, Labels, columns_of, labels_of
 from latentbits.estimators.tables.frames import like_input
 from latentbits.models.latent_trait import items
 
@@ -143,7 +144,7 @@ def fit(
         raise ValueError("X_val does not go with groups or covariates")
     if engine is not None:
         raise ValueError(f"engine={engine!r} does not go with groups or covariates: these take a table in memory")
-    rows = People(X, groups, covariates)
+    rows = Beside(X, groups, covariates)
     self._labels = labels_of(rows, sample_weight)
     return LinearTrait.fit(self, rows, y, sample_weight, checkpoint)
 
@@ -190,7 +191,7 @@ def sample(self: ItemResponse, n: int = 1, random_state: Any = None, groups: Any
     if groups is None and covariates is None:
         raise ValueError(f"this model has groups or covariates: sample(n, {labels}) has those to draw")
     nothing = np.full((n, self.n_features_in_), np.nan)
-    known = columns_of(People(nothing, groups, covariates), labels, n, f"call sample(n, {labels})")
+    known = columns_of(Beside(nothing, groups, covariates), labels, n, f"call sample(n, {labels})")
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     parts = list(self._map_engine(Partial(items.draw), MemoryEngine(np.column_stack([nothing, *known])), seed))
     return (np.concatenate(parts) if parts else nothing[:0]).astype(np.uint8)

@@ -22,7 +22,12 @@ from latentbits.models.binary_sparse_coding.model import model
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.recipes import Recipe
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
-from latentbits.models.binary_sparse_coding.tuning import MANY_STARTS_CELLS, STARTS_AT_ONCE, STARTS_AT_ONCE_CELLS
+from latentbits.models.binary_sparse_coding.tuning import (
+    LEAST_GAIN_NATS_PER_ROW,
+    MANY_STARTS_CELLS,
+    STARTS_AT_ONCE,
+    STARTS_AT_ONCE_CELLS,
+)
 
 if TYPE_CHECKING:
     from latentbits.engines.fit import FitResult
@@ -37,7 +42,6 @@ class Plan(NamedTuple):
     sizes: Sizes
     recipe: Recipe
     n_iter: int
-    truncation_tol: float
     n_init: int | None
     keep_components: bool
     precision: str
@@ -261,7 +265,7 @@ def _is_worth(plan: Plan, rows: Rows, means: Means, learned: Learned, size: Size
     """Tell whether learning goes on with this gamma and H'."""
     if size == learned.size:
         return False
-    return plan.sizes.given is not None or _gain(rows, means, learned, size) > plan.truncation_tol
+    return plan.sizes.given is not None or _gain(rows, means, learned, size) > LEAST_GAIN_NATS_PER_ROW
 
 
 def _loss(plan: Plan, rows: Rows, means: Means, learned: Learned) -> float:

@@ -4,6 +4,7 @@
 
 FIRST_SIZE = (3, 5)  # that "auto" begins with
 SIZE_STEP = (2, 3)  # by which they grow
+LEAST_GAIN_NATS_PER_ROW = 0.1  # by a larger size, below which they stop
 MOST_STATES_PER_ROW = 4096  # up to which they grow
 MOST_ENUMERATED_CAUSES = 12  # up to which a fitted model sums over all states of a row
 # "auto" ends with exact EM up to this number of causes, and of states of all rows.

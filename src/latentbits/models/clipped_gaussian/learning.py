@@ -18,8 +18,8 @@ from latentbits.core import keys
 from latentbits.core.arrays import AnyKey, Array, namespace
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft, no_limit
-from latentbits.core.model import Measure, OnePass, Progress, Stage, Transform
-from latentbits.core.pair_counts import Stats, count
+from latentbits.core.model import Stage, Transform
+from latentbits.core.pair_counts import COUNTING, Stats, count
 from latentbits.models.clipped_gaussian import bivariate, many_columns, tetrachoric
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.params import Params
@@ -167,19 +167,7 @@ def whole_stages(
             learned = learned.replace(weights=learned.weights[:, np.flatnonzero(used)])
         return learned
 
-    counting = OnePass(
-        "counting pairs",
-        measure=Measure.PROGRESS,
-        comparable=False,
-        prepare=_prepare_counting,
-        e_step=e_step,
-        objective=objective,
-        start=_no_state,
-        update=_keep_counts,
-        row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
-        rows_on_host="always",
-    )
-    return counting, Transform("diagonalising", diagonalise, timed=True)
+    return COUNTING, Transform("diagonalising", diagonalise, timed=True)
 
 
 def _moments(stats: Stats) -> Moments:
@@ -223,20 +211,8 @@ def _check_diagonalising(d: int, left: TimeLeft) -> None:
     Pace(f"diagonalising a matrix of {d} columns", 1, left).expect(min(seconds) * (d / small) ** 3)
 
 
-def _prepare_counting(params: Params, state: Any, progress: Progress | None) -> None:
-    """Prepare nothing: pairs are counted before there are any weights."""
-
-
-def _no_state(params: Params) -> None:
-    """Start with nothing: counting carries nothing from before."""
-
-
 def e_step(params: Params, shared: Factors | None, batch: Batch, row_state: None) -> tuple[Stats, None]:
     return count(batch), None
-
-
-def _keep_counts(state: None, params: Params, shared: None, stats: Stats, progress: Progress) -> tuple[Stats, Params]:
-    return stats, params
 
 
 def objective(params: Params, shared: Factors | None, stats: Stats) -> Float[Array, ""]:

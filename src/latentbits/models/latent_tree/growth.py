@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from latentbits.core import keys
-from latentbits.core.arrays import AnyKey, Array, namespace
-from latentbits.core.batch import Batch
-from latentbits.core.model import Learned, Measure, OnePass, Progress, Summary
+from latentbits.core.arrays import AnyKey, namespace
+from latentbits.core.model import Learned, Summary
 from latentbits.core.pair_counts import Stats as PairCounts
-from latentbits.core.pair_counts import count
 from latentbits.core.special import TINY
 from latentbits.models.latent_tree.messages import Counts
 from latentbits.models.latent_tree.records import Params, Settings, Stats
 from latentbits.models.latent_tree.structure import cells, joint_probabilities, mutual_information, spanning_tree
 from latentbits.models.latent_tree.update import log, objective, update
 
-__all__ = ["COUNTING", "grown", "init"]
+__all__ = ["grown", "init"]
 
 UNSURE = 0.1  # how far P(bit = 1) of a hidden state is from 0 or 1 at the beginning
 
@@ -36,28 +33,6 @@ def init(key: AnyKey, summary: Summary) -> Params:
         xp.ones((1, d, 1, 1)),
         xp.full((1, d, 1), 0.5),
     )
-
-
-def _count(params: Params, shared: None, batch: Batch, row_state: None) -> tuple[PairCounts, None]:
-    return count(batch), None
-
-
-def _keep(
-    state: None, params: Params, shared: None, stats: PairCounts, progress: Progress
-) -> tuple[PairCounts, Params]:
-    return stats, params
-
-
-def _no_objective(params: Params, shared: None, stats: PairCounts) -> Float[Array, ""]:
-    return namespace(stats).zeros(())
-
-
-def _unprepared(params: Params, state: Any, progress: Progress | None) -> None:
-    """Prepare nothing: pairs are counted before there is a tree."""
-
-
-def _no_state(params: Params) -> None:
-    """Carry no state: counting has no optimiser."""
 
 
 def grown(
@@ -122,17 +97,3 @@ def _best(settings: Settings, params: Params, counts: PairCounts) -> Learned:
     params = update(settings, None, params, None, stats, None)[1]
     log_p[0] = (moved * log(params.transition)).sum()
     return Learned(params, float(objective(settings, params, None, stats)))
-
-
-COUNTING = OnePass(
-    "counting pairs",
-    measure=Measure.PROGRESS,
-    comparable=False,
-    prepare=_unprepared,
-    e_step=_count,
-    objective=_no_objective,
-    start=_no_state,
-    update=_keep,
-    row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
-    rows_on_host="always",
-)

@@ -27,10 +27,11 @@ from latentbits.core.arrays import Array, each, namespace
 from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Transform
+from latentbits.core.pair_counts import COUNTING
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_tree import messages
-from latentbits.models.latent_tree.growth import COUNTING, grown, init
+from latentbits.models.latent_tree.growth import grown, init
 from latentbits.models.latent_tree.messages import Counts
 from latentbits.models.latent_tree.records import Params, Posterior, Settings, Shared, Stats
 from latentbits.models.latent_tree.update import forms, objective, softened, start, update

@@ -11,8 +11,9 @@ Beyond the paper, too: idle units are put to new use as learning goes on (`resee
 are adapted together, where there are few units by exact EM (`accelerated_em.py`), otherwise with statistics averaged
 over the updates, so that the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 
-The record is put together here.  Its parts: `settings.py`, `initialisation.py` (first parameters), `state.py` (kept
-from pass to pass), `e_step.py`, `update.py`, `stages.py`, and `inference.py` (answers of a fitted network on rows).
+The record is put together here.  Its parts: `settings.py`, `recipes.py`, `initialisation.py` (first parameters),
+`state.py` (kept from pass to pass), `e_step.py`, `update.py`, `stages.py`, and `inference.py` (answers of a fitted
+network on rows).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from latentbits.models.noisy_or.inference import Posterior, complete, decode, in
 from latentbits.models.noisy_or.initialisation import init, keeping_layers
 from latentbits.models.noisy_or.learning import Stats
 from latentbits.models.noisy_or.network import Params
+from latentbits.models.noisy_or.recipes import OURS, Recipe
 from latentbits.models.noisy_or.settings import Settings, is_exact
 from latentbits.models.noisy_or.stages import Plan, stages_of
 from latentbits.models.noisy_or.state import Shared, State, done, first_state, prepare
@@ -54,9 +56,7 @@ def model(
     leak: float = 1e-3,
     alpha: float = 1.0,
     beta: float = 1.5,
-    learner: str = "robust",
-    schedule: str = "layers",
-    inference: str = "auto",
+    recipe: Recipe = OURS,
     n_updates: int = 120,
     n_joint: int = tuning.JOINT_UPDATES,
     n_sweeps: int = 15,
@@ -69,9 +69,8 @@ def model(
     net = Settings(
         layer_sizes,
         bias,
-        learner,
-        schedule,
-        inference,
+        recipe.schedule,
+        recipe.inference,
         n_chains,
         leak,
         None if alpha == 1 else alpha,
@@ -99,6 +98,6 @@ def model(
         row_floats=lambda n_columns: 6 * (n_columns + n_hidden) + min(2 * n_states, 2048),
         start=Partial(first_state, net, net.n_layers + 1),
         done=None if net.paper else Partial(done, net),
-        stages=stages_of(net, Plan(**plan)),
+        stages=stages_of(net, Plan(recipe.n_epochs, **plan)),
         on_host=net.exact_means or not net.exact_all,  # log p(S) of very many states is a program
     )

@@ -45,12 +45,8 @@ class Settings(Module):
 
     layer_sizes: tuple[int, ...] = static()  # units of each hidden layer, bottom first
     bias: bool = static()  # whether biases are learned; otherwise they are `leak`, but for those of the top layer
-    learner: str = static()  # "robust", or as in the "paper"
-    # for the paper's learner, which samples all layers from the beginning: "layers" are adapted one after the other,
-    # those above keep their random start; all "together"; or by "stability", all too, but weights to a unit once the
-    # unit itself rarely changes
+    # of the recipe
     schedule: str = static()
-    # "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can
     inference: str = static()
     n_chains: int = static()  # chains of the estimate of log p(x)
     # the least bias while layers are learned one by one; at the end biases may be as small as the table says
@@ -59,7 +55,7 @@ class Settings(Module):
     # ratio
     alpha: float | None
     beta: float
-    # n_updates, n_joint: updates of each layer, and of all together, of the robust learner
+    # n_updates, n_joint: updates of each layer, and of all together, of our recipe
     n_updates: int
     n_joint: int
     n_sweeps: int  # most sweeps of a chain
@@ -74,12 +70,12 @@ class Settings(Module):
     @property
     def paper(self) -> bool:
         """Whether learning is the paper's."""
-        return self.learner == "paper"
+        return self.schedule != "robust"
 
     @property
     def at_once(self) -> bool:
         """Whether all layers are learned from the beginning."""
-        return self.paper and self.schedule != "layers"
+        return self.schedule in ("stability", "together")
 
     @property
     def exact_all(self) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["Plan", "stages_of"]
 class Plan(NamedTuple):
     """Settings of the stages, which no compiled function knows."""
 
-    n_epochs: int = 10  # passes for each layer in the paper's
+    n_epochs: int  # passes for each layer in the paper's
     batch_size: int = 2000  # rows for an update
     ranked: bool = False  # whether the last stage estimates log p(x) where it cannot be summed, to rank restarts
     first_layer: int = 1  # layers below this one have been learned already

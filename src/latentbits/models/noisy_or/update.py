@@ -145,7 +145,7 @@ def _fitted(
         least = _least_bias(net, every, n_rows[layer])
         # the paper leaves the prior of a layer to the one above, which is there from the beginning
         learned = every | (current == layer + 1) | ((current == layer) & (last or not net.paper))
-        if net.at_once and net.schedule == "stability" and layer > 0:
+        if net.schedule == "stability" and layer > 0:
             learned = learned & (change[layer - 1] < tuning.STABLE_CHANGE)
         own = new_weight(bias_seen[layer], bias_credit[layer], net.alpha, net.beta, least)
         if net.bias or last:

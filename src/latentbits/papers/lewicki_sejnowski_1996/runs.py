@@ -18,13 +18,13 @@ __all__ = ["RECIPES", "Case", "learned", "network", "run"]
 
 # the paper's: no biases but those of the top layer, one sample, blocks of 200 patterns, ten epochs a layer, and all
 # layers sampled from the beginning
-PAPER: dict[str, Any] = {"learner": "paper", "bias": False}
+PAPER: dict[str, Any] = {"recipe": "lewicki1996", "bias": False}
 RECIPES: dict[str, dict[str, Any]] = {
     "ours": {},
     "paper": PAPER,
-    "stability": PAPER | {"schedule": "stability"},
-    "together": PAPER | {"schedule": "together"},
-    "early": PAPER | {"n_epochs": 1},
+    "stability": PAPER | {"recipe": {"schedule": "stability"}},
+    "together": PAPER | {"recipe": {"schedule": "together"}},
+    "early": PAPER | {"recipe": {"schedule": "layers", "n_epochs": 1}},
 }
 
 

@@ -33,8 +33,6 @@ __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entran
 
 TIMES_EXPECTED = 2.0  # times the expected seconds that a fit may take, even where others would need the time
 FIT_TIME_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
-TIME_GROWTH_POWER = 2.0  # the power of the number of causes with which the time of a fit is expected to grow
-LARGER_FIT_TIME_SHARE = 0.5  # of the time left that a larger fit may be expected to take: it may take longer
 
 
 # --- rows ---
@@ -171,12 +169,13 @@ class Climb:
         """Estimate the seconds of a size, once another was tried."""
         near = min(self.tried, key=lambda other: (abs(np.log(other / size)), other))
         fit = self.tried[near]
-        return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** TIME_GROWTH_POWER
+        return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** 2.0
 
     def _is_affordable(self, size: int, left: float) -> bool:
         if not self.tried:
             return True
-        return self.expected(size) <= (LARGER_FIT_TIME_SHARE if size > max(self.tried) else 1.0) * left
+        # a larger fit may take longer than expected
+        return self.expected(size) <= (0.5 if size > max(self.tried) else 1.0) * left
 
 
 @dataclass

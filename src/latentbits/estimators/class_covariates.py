@@ -26,7 +26,6 @@ from latentbits.reports.membership import MembershipErrors, membership_errors
 __all__ = ["WithCovariates"]
 
 BESIDE_X = ("covariates",)
-LEAST_VARIANCE_SHARE = 1e-10  # of the largest variance of standardised covariates; below, one follows from others
 
 
 @dataclass(frozen=True)
@@ -325,6 +324,6 @@ def _whitening(Z: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, n
     inner = (Z - centre) / spread
     share = np.full(len(Z), 1 / len(Z)) if weights is None else weights / weights.sum()
     variances, axes = np.linalg.eigh((share[:, None] * inner).T @ inner)
-    if variances[0] < LEAST_VARIANCE_SHARE * variances[-1]:
+    if variances[0] < 1e-10 * variances[-1]:  # one covariate follows from others
         raise DataError("a covariate follows from the others (or there are more of them than rows): leave it out")
     return centre, axes / np.sqrt(variances) / spread[:, None]

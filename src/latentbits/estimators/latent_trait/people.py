@@ -34,9 +34,7 @@ __all__ = [
 
 # standard deviations of the trait by which groups, or people a covariate apart, are believed to differ
 MOST_SDS_APART = 10.0
-LEAST_VARIANCE, MOST_VARIANCE = 0.01, 100.0  # that a group is believed to have, in units of the first group's
 MOST_GROUPS = 1000
-LEAST_PEOPLE_PER_GROUP, MANY_GROUPS, LEAST_PEOPLE_PER_GROUP_OF_MANY = 5, 50, 10  # people on average
 
 
 class Population(NamedTuple):
@@ -151,7 +149,7 @@ def _refuse_scattered(n_groups: int, n_people: float) -> None:
     """Refuse groups that hardly anybody is in: mostly a number was given for a label."""
     each = n_people / n_groups
     if n_groups > MOST_GROUPS or each < (
-        LEAST_PEOPLE_PER_GROUP_OF_MANY if n_groups > MANY_GROUPS else LEAST_PEOPLE_PER_GROUP
+        10 if n_groups > 50 else 5  # people on average
     ):
         raise DataError(
             f"groups has {n_groups} different labels for {n_people:g} people, {each:.1f} in each: a mean and a "
@@ -183,7 +181,7 @@ def runaways(params: Params, labels: Labels, engine: Engine) -> list[str]:
     for label, mean, variance in zip(labels.groups, away.tolist(), ratio.tolist()):
         if abs(mean) > MOST_SDS_APART:
             out.append(f"the mean of {label} is {mean:.3g} standard deviations from that of {labels.groups[0]}")
-        if not LEAST_VARIANCE <= variance <= MOST_VARIANCE:
+        if not 0.01 <= variance <= 100.0:  # in units of the first group's
             out.append(f"the variance of {label} is {variance:.2g} times that of {labels.groups[0]}")
     if labels.covariates:
         _, spread = spread_of(engine, len(labels.covariates))

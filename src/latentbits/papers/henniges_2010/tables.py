@@ -10,7 +10,6 @@ import numpy as np
 from latentbits.papers.forms import fill, table
 from latentbits.papers.henniges_2010.accuracy import CLOSE_ERROR, N_COLUMNS, N_ROWS
 from latentbits.papers.henniges_2010.bars import ALTERED, SIMILAR_COSINE
-from latentbits.papers.henniges_2010.images import GLOBULAR
 from latentbits.papers.pages import Measured, measured_on, page, pictures, share_of
 
 __all__ = ["report"]

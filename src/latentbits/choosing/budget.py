@@ -37,7 +37,6 @@ __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entran
 
 TIMES_EXPECTED = 2.0  # times the expected seconds that a fit may take, even where others would need the time
 FIT_TIME_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
-LARGER_FIT_TIME_SHARE = 0.5  # of the time left that a larger fit may be expected to take: it may take longer
 QUICK_TIME_SHARE = 0.1  # of the budget: what is expected to take less does not wait for families not yet begun
 
 
@@ -193,7 +192,8 @@ class Climb:
     def _is_affordable(self, size: int, left: float) -> bool:
         if not self.tried:
             return True
-        return self.expected(size) <= (LARGER_FIT_TIME_SHARE if size > max(self.tried) else 1.0) * left
+        # a larger fit may take longer than expected
+        return self.expected(size) <= (0.5 if size > max(self.tried) else 1.0) * left
 
 
 @dataclass

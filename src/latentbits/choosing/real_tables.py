@@ -9,8 +9,6 @@ import numpy as np
 
 __all__ = ["holds_reals", "mean_seen", "median", "units_of", "varied"]
 
-ROUNDING_SHARE = 1e-9  # of its largest number a column must vary by more
-
 
 def holds_reals(values: Any) -> bool:
     """Say whether a table, dense or sparse, holds fractions.
@@ -33,7 +31,7 @@ def varied(values: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a column without any number
         low, high, spread = np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.nanstd(values, axis=0)
-    return (high > low) & (spread > ROUNDING_SHARE * np.maximum(np.abs(low), np.abs(high)))
+    return (high > low) & (spread > 1e-9 * np.maximum(np.abs(low), np.abs(high)))  # more than rounding
 
 
 def units_of(values: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

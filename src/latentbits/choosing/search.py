@@ -27,11 +27,6 @@ from latentbits.reports.comparison import Comparison, Entry, ranked, shared_erro
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 
-MOST_ROWS_IN_FOLDS = 1000  # rows up to which one split is too noisy
-N_FOLDS = 4  # of such tables: a quarter is tested at a time, as in one split
-CELLS_PER_SECOND = 12_000  # of the table for each second of the budget; of larger tables a sample is taken
-FEWEST_SAMPLED_ROWS = 1000  # of such a sample
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -304,7 +299,8 @@ def _used_rows(counting: np.ndarray, n_columns: int, budget: float | None, seed:
     shuffled = np.random.default_rng(seed).permutation(counting)
     if budget is None:
         return shuffled
-    return shuffled[: max(FEWEST_SAMPLED_ROWS, int(budget * CELLS_PER_SECOND / n_columns))]
+    # cells of the table for each second of the budget
+    return shuffled[: max(1000, int(budget * 12_000 / n_columns))]
 
 
 def _splits(
@@ -313,7 +309,8 @@ def _splits(
     """Make one split, or folds; folds of one size share compiled programs."""
     n = len(used)
     if n_folds is None:
-        n_folds = N_FOLDS if n <= MOST_ROWS_IN_FOLDS else 1
+        # with so few rows one split is too noisy; a quarter is tested at a time, as in one split
+        n_folds = 4 if n <= 1000 else 1
     if not 1 <= n_folds <= n // 2:
         raise ValueError(f"n_folds must be between 1 and half of the number of rows, {n}; got {n_folds}")
     if not (test_size > 0 and validation_size > 0 and test_size + validation_size < 1):

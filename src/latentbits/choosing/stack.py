@@ -10,10 +10,7 @@ from scipy.special import logsumexp
 
 __all__ = ["Stack", "crossed", "log_mixture", "stack"]
 
-GAP_NATS_PER_ROW = 1e-9  # nats per row
-MOST_STEPS = 500  # of a dozen that are needed
 SHORTEST_STEP = 2.0**-30  # of the whole step
-LEAST_CURVATURE_SHARE = 1e-12  # of the largest: below it two models say the same
 
 
 class Stack(NamedTuple):
@@ -73,11 +70,11 @@ def _climb(likelihoods: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> Sta
 
     weights, gap = np.full(n_models, 1 / n_models), np.inf
     best = value(weights)
-    for _ in range(MOST_STEPS):
+    for _ in range(500):  # a dozen are needed
         share = likelihoods / (likelihoods @ weights)[:, None]
         gradient = counts @ share
         gap = max(0.0, float(gradient.max()) - 1)
-        if gap < GAP_NATS_PER_ROW:
+        if gap < 1e-9:
             break
         goal, length = _newton(share, gradient, counts), 1.0
         while length > SHORTEST_STEP and not value(moved := _simplex(weights, goal, length)) > best:
@@ -91,7 +88,7 @@ def _climb(likelihoods: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> Sta
 def _newton(share: np.ndarray, gradient: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Find weights at least 0, of any sum, at which the quadratic model of log-likelihood - sum is highest."""
     values, vectors = np.linalg.eigh(share.T @ (counts[:, None] * share))
-    root = np.sqrt(np.maximum(values, LEAST_CURVATURE_SHARE * values[-1]))
+    root = np.sqrt(np.maximum(values, 1e-12 * values[-1]))  # of the largest: below it two models say the same
     goal, _ = nnls(root[:, None] * vectors.T, vectors.T @ (2 * gradient - 1) / root)
     return goal
 

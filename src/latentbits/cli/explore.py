@@ -39,7 +39,6 @@ DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
 FIGURES = ("explore", "map", "loadings", "table", "misfit")
 COMPILING_SECONDS = 10  # 8 of the 14 s of a processor that a budget of 3 s took on 240 x 6 bits; 6 s the next time
-SHORT_SECONDS = 20.0  # of a budget, which those are no small part of
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -151,7 +150,7 @@ def explore(
     from latentbits.explorer.page import write_page
 
     limit = None if budget == math.inf else budget
-    if limit is not None and limit < SHORT_SECONDS:
+    if limit is not None and limit < 20.0:
         say(
             f"--budget {limit:g}s is for fits, and none is begun after it but the first: compiling their programs, "
             f"about {COMPILING_SECONDS} s once on a machine, and making the page come in addition"

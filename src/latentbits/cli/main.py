@@ -34,9 +34,6 @@ from latentbits.core.version import __version__
 
 __all__ = ["cli", "main"]
 
-# What bad input raises; anything else is a mistake of ours, and its traceback is wanted.
-EXPECTED = (LatentBitsError, ValueError, OSError)
-
 
 class OneLineError(click.ClickException):
     """An error as ``error: ...`` in one line, with exit code 1."""
@@ -73,7 +70,8 @@ class Tool(click.Group):
             ctx.exit(exit_code())
         except Exception as error:
             memory = is_out_of_memory(error)
-            if wants_debug(ctx) or not (memory or isinstance(error, EXPECTED)):
+            # what bad input raises; anything else is a mistake of ours, and its traceback is wanted
+            if wants_debug(ctx) or not (memory or isinstance(error, (LatentBitsError, ValueError, OSError))):
                 raise
             raise OneLineError(out_of_memory(error) if memory else in_one_line(error)) from error
 

@@ -17,7 +17,6 @@ from latentbits.core.errors import did_you_mean
 __all__ = ["reproduce"]
 
 ALL = "all"
-OUTSIDE_EXIT_CODE = 3  # exit code where one of our own ranges fails
 
 
 @click.command(short_help="Repeat the experiments of a paper, or of all.")
@@ -82,7 +81,7 @@ def reproduce(
         outside = _repeat(paper, names, out, quick, jobs, keep, as_json)
     if outside:
         say(f"error: outside of the range that our own runs are held to: {', '.join(outside)}")
-        ctx.exit(OUTSIDE_EXIT_CODE)
+        ctx.exit(3)  # one of our own ranges failed
 
 
 def _list(as_json: bool) -> None:

@@ -11,11 +11,7 @@ from latentbits.core.module import Module
 
 __all__ = ["Adam", "Number", "direction", "falling"]
 
-MEAN_DECAY, SQUARE_DECAY = (
-    0.9,
-    0.999,
-)  # per update, of the means of the gradient and of its squares: the values of the paper
-LEAST_DIVISOR = 1e-8  # of a step, as in the paper
+SQUARE_DECAY = 0.999  # per update, of the mean of the squared gradient: the value of the paper
 
 Number = float | Float[Array, ""]  # a setting, which a program is given as an argument
 
@@ -36,7 +32,7 @@ class Adam(Module):
 
 
 def direction(
-    state: Adam, gradient: PyTree[Float[Array, "..."]], memory: float = MEAN_DECAY
+    state: Adam, gradient: PyTree[Float[Array, "..."]], memory: float = 0.9
 ) -> tuple[Adam, PyTree[Float[Array, "..."]]]:
     """Divide the gradient by its typical size, entry by entry."""
     xp = namespace(gradient)
@@ -47,7 +43,7 @@ def direction(
     def ahead(m: Array, s: Array) -> Array:
         # of means that began at 0, so much is there
         there, there_of_squares = 1 - xp.exp(count * xp.log(xp.asarray([memory, SQUARE_DECAY], m.dtype)))
-        return (m / there) / (xp.sqrt(s / there_of_squares) + LEAST_DIVISOR)
+        return (m / there) / (xp.sqrt(s / there_of_squares) + 1e-8)  # as in the paper
 
     return Adam(count, mean, square), jax.tree.map(ahead, mean, square)
 

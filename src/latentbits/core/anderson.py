@@ -18,9 +18,7 @@ from latentbits.core.packed_symmetric import pairs, solve
 
 __all__ = ["ROUNDING", "Anderson", "advance", "left", "promise", "start"]
 
-RELATIVE_RIDGE = 1e-8  # the last differences of a converging map are nearly parallel
 ROUNDING = 1e-7  # of an objective, relative to it: rows are in float32
-MOST_REFUSALS = 3  # steps taken back in a row: a bold one, a cautious one, and a half of that
 # Gains promised at the last points bound what is left: with one point, 6 of 12 fits of a clipped Gaussian ended with 7
 # to 50 times as much left.
 PROMISED_POINTS = 3
@@ -70,7 +68,8 @@ def promise(state: Anderson, nats: Float[Array, ""]) -> Anderson:
 def left(state: Anderson) -> Float[Array, ""]:
     """Return what is left to gain: the most of what was promised; NaN where no step from the best point climbs."""
     xp = namespace(state)
-    return xp.where(state.refused >= MOST_REFUSALS, xp.nan, xp.max(state.promised))
+    # steps taken back in a row: a bold one, a cautious one, and a half of that
+    return xp.where(state.refused >= 3, xp.nan, xp.max(state.promised))
 
 
 def advance(
@@ -141,7 +140,8 @@ def _extrapolated(
     # slots that hold nothing are zero: their diagonal of 1 keeps the system solvable and their share 0
     diagonal = xp.diag(gram)
     unit = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, 1.0))
-    scaled = gram * xp.outer(unit, unit) + xp.diag(xp.where(diagonal > 0, RELATIVE_RIDGE, 1.0))
+    # the last differences of a converging map are nearly parallel
+    scaled = gram * xp.outer(unit, unit) + xp.diag(xp.where(diagonal > 0, 1e-8, 1.0))
     j, k = pairs(len(diagonal))
     share = unit * solve(scaled[j, k][None], (unit * (residuals @ residual))[None])[0]
     return x + residual - share @ (points + residuals)

@@ -43,7 +43,6 @@ SELDOM: Efforts = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 # traffic before it compiles: bounds are of the bytes of the arguments, rows above all.
 UNTRIED = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 1}
 ON_GPU: Efforts = ((4e6, UNTRIED), (math.inf, {}))
-MOST_PROGRAMS = 1000  # of each kind in memory, for users who make new functions for each fit
 # Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its few threads,
 # waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
 _alone = threading.Lock()
@@ -105,7 +104,8 @@ class Program:
             with self._lock:
                 future = self._begun.get(key)
                 if future is None:
-                    while len(self._begun) >= MOST_PROGRAMS:
+                    # of each kind in memory, for users who make new functions for each fit
+                    while len(self._begun) >= 1000:
                         del self._begun[next(iter(self._begun))]
                     mine = self._begun[key] = Future[Ready]()
             if future is not None:

@@ -35,9 +35,6 @@ __all__ = [
 ]
 
 
-MOST_FILES = 10_000  # of a folder, that a name is held against
-
-
 class LatentBitsError(Exception):
     """Base of all errors raised by latentbits."""
 
@@ -139,7 +136,7 @@ def did_you_mean_file(path: str | PathLike[str]) -> str:
     """Suggest the file that a missing one may stand for, among those beside it."""
     asked = Path(path)
     try:
-        beside = [one.name for one in islice(asked.parent.iterdir(), MOST_FILES)]
+        beside = [one.name for one in islice(asked.parent.iterdir(), 10_000)]
     except OSError:
         return f" There is no folder {asked.parent}." if not asked.parent.exists() else ""
     stems = {Path(name).stem: name for name in beside}

@@ -18,8 +18,6 @@ Raw = UInt32[np.ndarray, "2"]
 
 GENERATOR = "threefry2x32"
 WORD = 2**32 - 1  # the bits of a word
-PARITY = 0x1BD11BDA  # of Threefry-2x32 (Salmon, Moraes, Dror & Shaw 2011), as the rotations
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def of_seed(seed: int) -> Raw:
@@ -55,10 +53,11 @@ def words(key: Raw, n: int) -> tuple[UInt32[np.ndarray, " n"], UInt32[np.ndarray
 def _encrypted(key: Raw, x: Any, y: Any) -> tuple[Any, Any]:
     """Encrypt pairs of words, integers or arrays of 64 bits, by a key."""
     first, second = int(key[0]), int(key[1])
-    schedule = (first, second, first ^ second ^ PARITY)
+    # of Threefry-2x32 (Salmon, Moraes, Dror & Shaw 2011), as the rotations
+    schedule = (first, second, first ^ second ^ 0x1BD11BDA)
     x, y = (x + first) & WORD, (y + second) & WORD
     for block in range(5):
-        for turn in ROTATIONS[block % 2]:
+        for turn in ((13, 15, 26, 6), (17, 29, 16, 24))[block % 2]:
             x = (x + y) & WORD
             y = (y << turn | y >> (32 - turn)) & WORD ^ x
         x = (x + schedule[(block + 1) % 3]) & WORD

@@ -17,10 +17,6 @@ from latentbits.core.module import Module
 
 __all__ = ["LBFGS", "advance", "penalised", "start"]
 
-ARMIJO_SHARE = (
-    1e-4  # least part of the gain promised by the slope that a step has to bring: Armijo's rule with its usual constant
-)
-
 
 class LBFGS(Module):
     """State between two passes."""
@@ -57,7 +53,7 @@ def advance(
     moved, fall = x - state.point, state.gradient - gradient
     products = xp.stack([moved, state.direction]) @ xp.stack([fall, state.gradient]).T
     bend, slope = products[0, 0], state.step * products[1, 1]
-    good = value >= state.value + ARMIJO_SHARE * slope
+    good = value >= state.value + 1e-4 * slope  # Armijo's rule with its usual constant
 
     # a pair of differences that bends upwards would turn the direction round: what was remembered goes
     keeps = (bend > 0) & ~xp.isneginf(state.value)

@@ -15,12 +15,7 @@ from latentbits.core.module import Module
 
 __all__ = ["Newton", "advance", "start"]
 
-FIRST_DAMPING, LEAST_DAMPING = 0.1, 1e-10
 LONGEST_STEP = 2.0  # in each parameter
-RELATIVE_RIDGE = 1e-9  # added to the information that is the unit
-UPWARD_EIGENVALUE = -1e-6  # an eigenvalue below it is more than rounding: the objective bends up
-LEAST_EIGENVALUE = 1e-9  # a gradient is divided by no less, along directions that the data do not determine
-RELATIVE_ROUNDING = 1e-13  # to which an objective is known
 
 
 class Newton(Module):
@@ -39,7 +34,7 @@ def start(x: Float[Array, " size"]) -> Newton:
     """Return the state before the first point."""
     xp = namespace(x)
     nothing, far = xp.zeros_like(x), xp.asarray(xp.inf, x.dtype)
-    return Newton(-far, x, nothing, xp.zeros((x.size, x.size), x.dtype), nothing, xp.full_like(far, FIRST_DAMPING), far)
+    return Newton(-far, x, nothing, xp.zeros((x.size, x.size), x.dtype), nothing, xp.full_like(far, 0.1), far)
 
 
 def advance(
@@ -52,9 +47,9 @@ def advance(
 ) -> tuple[Newton, Float[Array, " size"]]:
     """Return the next point, given objective, gradient and information at x, and the information that is the unit."""
     xp = namespace(x)
-    good = value >= state.value - RELATIVE_ROUNDING * xp.abs(value)
+    good = value >= state.value - 1e-13 * xp.abs(value)  # the objective is known to 1e-13
     scale = 1 / xp.sqrt(xp.maximum(xp.diag(unit), 1e-300))
-    root = cholesky(unit * xp.outer(scale, scale) + RELATIVE_RIDGE * xp.eye(x.size))
+    root = cholesky(unit * xp.outer(scale, scale) + 1e-9 * xp.eye(x.size))
     inverse = solve_triangular(root, xp.diag(scale), lower=True)
     bends, turned = eigh(inverse @ information @ inverse.T)
     axes = inverse.T @ turned
@@ -62,8 +57,9 @@ def advance(
     # where it bends up, what a step of the longest kind would gain: much at a saddle, nothing where a value runs away
     reach = LONGEST_STEP / xp.maximum(xp.abs(axes).max(0), 1e-300)
     upward = xp.abs(slope) * reach + 0.5 * xp.abs(bends) * reach**2
-    left = xp.sum(xp.where(bends < UPWARD_EIGENVALUE, upward, 0.5 * slope**2 / xp.maximum(bends, LEAST_EIGENVALUE)))
-    damping = xp.maximum(state.damping / 8, LEAST_DAMPING)
+    # below -1e-6 the objective bends up; 1e-9 is along directions that the data do not determine
+    left = xp.sum(xp.where(bends < -1e-6, upward, 0.5 * slope**2 / xp.maximum(bends, 1e-9)))
+    damping = xp.maximum(state.damping / 8, 1e-10)
     here = Newton(value, x, bends, axes, slope, damping, left)
     back = state.replace(damping=xp.maximum(16 * state.damping, 1e-4))
     state = pick(good, here, back)

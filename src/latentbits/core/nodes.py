@@ -46,8 +46,6 @@ __all__ = [
 ]
 
 REPLICATES = 8  # of a quasi-random net, for its standard error
-WIDER = 1.1
-NET_WIDTH = 1.2  # of a net for all uses: tails heavier than a Gaussian's need points; measured for the best parameters
 NET_DIMENSIONS = 6  # up to which it was measured
 MANY_COLUMNS = 50  # from here on posteriors are so close to Gaussian that few nodes a dimension do
 MOST_GAUSS = 61  # nodes a dimension from which evenly spaced ones are closer to each other
@@ -140,7 +138,8 @@ def net_width(q: int) -> float:
     Points far out are lost on the bulk of a posterior, by a factor in their effective number for every dimension that
     it is wider in.  Above `NET_DIMENSIONS` the excess shrinks so that the loss in all is the same.
     """
-    return float(np.sqrt(1 + (NET_WIDTH**2 - 1) * min(1.0, np.sqrt(NET_DIMENSIONS / q))))
+    # 1.2 was measured for the best parameters: tails heavier than a Gaussian's need points
+    return float(np.sqrt(1 + (1.2**2 - 1) * min(1.0, np.sqrt(NET_DIMENSIONS / q))))
 
 
 def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
@@ -232,7 +231,7 @@ def importance(
     q = at.mean.shape[1]
     net = qmc.Sobol(q, scramble=False).random(n_points // 2)
     # tails of the posterior that are heavier than a Gaussian's would make the weights unbounded
-    wide = WIDER * at.scale
+    wide = 1.1 * at.scale
 
     def replicate(number: Array) -> Float[Array, " rows"]:
         shift = jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, number), (q,), at.mean.dtype))(keys)

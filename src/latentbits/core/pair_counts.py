@@ -26,7 +26,6 @@ from latentbits.core.module import Module
 __all__ = ["COUNTING", "Stats", "count"]
 
 WORD_BITS = 32
-FLOAT32_MOST_ROWS = 2**24  # by weight, up to which float32 counts whole numbers exactly
 BLOCK_COLUMNS = 50  # their counts against all others should stay in the cache
 
 
@@ -67,7 +66,8 @@ def _weighted(batch: Batch) -> Stats:
 
 def _are_exact(weight: Any) -> bool:
     """Say whether sums in float32 are: in others counts of cells, which are differences, could be negative."""
-    return bool((weight == np.rint(weight)).all() and weight.sum() < FLOAT32_MOST_ROWS)
+    # float32 counts whole numbers exactly up to here
+    return bool((weight == np.rint(weight)).all() and weight.sum() < 2**24)
 
 
 def _each_once(batch: Batch) -> Stats:

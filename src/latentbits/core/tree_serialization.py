@@ -24,7 +24,6 @@ from latentbits.core import tree
 
 __all__ = ["digest", "pack", "unpack"]
 
-LIBRARY = __name__.partition(".")[0]
 OF_KIND: dict[str, Callable[[type], bool]] = {
     "enum": lambda cls: issubclass(cls, Enum),
     "record": lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields"),
@@ -108,7 +107,7 @@ def _class(name: str, kind: str) -> Any:
     Each step leads to a class that the module itself defines: what it imports is out of reach.
     """
     module, _, place = name.partition(":")
-    if module.partition(".")[0] != LIBRARY:
+    if module.partition(".")[0] != __name__.partition(".")[0]:
         raise ValueError(f"{name!r} is no part of this library")
     found: Any = importlib.import_module(module)
     for part in place.split("."):

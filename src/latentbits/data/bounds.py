@@ -14,12 +14,6 @@ from latentbits.core.limits import available_memory
 
 __all__ = ["check_claim", "stored_bytes", "unpack_text"]
 
-SMALL_BYTES = 64 * 2**20  # what any file may claim, however little it holds
-MOST_EXPANSION = 100_000  # how many bytes in memory a byte of a file may stand for; deflate comes to 1032
-ARRAY_MEMORY_PART = 2  # an array may take 1 / this of the memory: what is made of it needs room too
-TEXT_MEMORY_PART = 8  # cells and numbers take several times the room of the text that they are parsed from
-BLOCK_BYTES = 2**20
-
 
 def stored_bytes(path: Path) -> int:
     """Return the size of a file, or of all files in a folder."""
@@ -31,23 +25,24 @@ def stored_bytes(path: Path) -> int:
 def check_claim(path: Path, n_bytes: int, what: str) -> None:
     """Refuse a file that promises `n_bytes` of memory and cannot mean it, before any of it is allocated."""
     room = available_memory()
-    if room is not None and n_bytes > room // ARRAY_MEMORY_PART:
+    if room is not None and n_bytes > room // 2:  # half of the memory: what is made of an array needs room too
         raise DataError(
             f"{path}: {what} take {n_bytes} bytes, more than half of the memory that is available ({room} bytes); a "
             ".npy file can stay on the disk"
         )
     stored = stored_bytes(path)
-    if n_bytes > max(SMALL_BYTES, MOST_EXPANSION * stored):
+    # any file may claim 64 MiB; above, 100 000 bytes for one of the file, of which deflate makes 1032
+    if n_bytes > max(64 * 2**20, 100_000 * stored):
         raise DataError(f"{path}: it claims {what}, which take {n_bytes} bytes, but holds {stored}; is it damaged?")
 
 
 def unpack_text(path: Path) -> bytearray:
     """Unpack the text of a .gz file; its size is counted meanwhile, since the file can state a wrong one."""
     room = available_memory()
-    most = None if room is None else room // TEXT_MEMORY_PART
+    most = None if room is None else room // 8  # cells and numbers take several times the room of their text
     text = bytearray()
     with gzip.open(path, "rb") as file:
-        while block := file.read(BLOCK_BYTES):
+        while block := file.read(2**20):
             text += block
             if most is not None and len(text) > most:
                 raise DataError(

@@ -30,7 +30,6 @@ __all__ = [
     "worth",
 ]
 
-FEW_VALUES = 5  # a column with no more different numbers may hold answers, or codes of answers
 MOST_MARKS = 3  # different cells that may mark missing ones
 SHOWN_CELLS = 4  # cells of a column that a message shows
 SAMPLED_NUMBERS = 1000  # numbers of a column that are looked at first
@@ -122,7 +121,7 @@ def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
         use = "marks"
     elif 2 * n_bits >= len(seen):
         use = "marks" if few and not counts else "unclear"
-    elif different > FEW_VALUES:
+    elif different > 5:  # a column of no more may hold answers, or codes of answers
         use = "label"
     shown = others if use == "marks" else np.unique(seen[:SAMPLED_NUMBERS])[: SHOWN_CELLS + 1]
     return Odd(label, called, "numbers", use, tuple(f"{number:.6g}" for number in shown.tolist()), different)

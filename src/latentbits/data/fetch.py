@@ -29,7 +29,6 @@ from latentbits.data.read import read
 __all__ = ["Dataset", "DatasetInfo", "array_digest", "datasets", "load_dataset"]
 
 RETRIES = 2  # after a failed download; pooch waits a little longer before each
-DIGITS_THRESHOLD = 8  # of 0..16: a pixel of scikit-learn's digits is ink from half of the range on
 ZOO_TYPES = ("mammal", "bird", "reptile", "fish", "amphibian", "insect", "mollusc.et.al")
 
 
@@ -192,7 +191,7 @@ def _load_digits() -> _Raw:
     from sklearn.datasets import load_digits
 
     pixels, digit = load_digits(return_X_y=True)
-    return _Raw({"all": (pixels >= DIGITS_THRESHOLD).astype(np.uint8)}, {"digit": digit})
+    return _Raw({"all": (pixels >= 8).astype(np.uint8)}, {"digit": digit})  # of 0 to 16
 
 
 def _load_patterns(entry: Mapping[str, Any]) -> _Raw:

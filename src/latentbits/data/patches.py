@@ -2,7 +2,8 @@
 
 Images are grey: one (height, width) array, a stack (m, height, width), or a sequence of 2-D arrays of any shapes.  They
 are converted and filtered one at a time, and what is kept is the patches alone; so images may be memory maps.  A patch
-is a row of pixels, line after line, as float32.
+is a row of pixels, line after line, as float32.  Patches of pixels as they are come from scikit-learn's
+`extract_patches_2d`, whitened ones from its `PCA(whiten=True)`.
 """
 
 from __future__ import annotations
@@ -13,21 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.data.whitening import BLOCK_PATCHES, Whitening, fit_zca
 
 __all__ = [
     "NaturalPatches",
     "clamp_brightest",
     "difference_of_gaussians",
     "natural_patches",
-    "random_patches",
 ]
 
 RandomState = int | np.random.Generator | None
 Images = np.ndarray | Sequence[Any]
 
-FLAT_CONTRAST = 1e-4  # relative to the typical contrast of a patch: below it, a patch is constant but for rounding
-MOST_DRAWS = 100  # if there are still flat patches after drawing them again so often, there are no others
+BLOCK_PATCHES = 8192  # patches that are cut or summed at a time, to bound temporary arrays
 REACH_DEVIATIONS = 4.0  # where a Gaussian is cut off, as in SciPy
 
 
@@ -41,15 +39,13 @@ class NaturalPatches(NamedTuple):
     positions : (n, 3) int
         Image, and row and column of the upper left pixel in it.
     scale : float
-        By which X was divided.
-    whitening : Whitening or None
+        By which X was divided: its standard deviation over all pixels is 1.
     """
 
     X: np.ndarray
     image_shape: tuple[int, int]
     positions: np.ndarray
     scale: float
-    whitening: Whitening | None
 
 
 def natural_patches(
@@ -57,17 +53,16 @@ def natural_patches(
     n_patches: int,
     size: tuple[int, int] = (26, 26),
     *,
-    preprocess: str | None = "dog",
     clamp: float = 0.02,
     centre: float = 1.0,
     surround: float = 3.0,
-    floor: float = 0.1,
     random_state: RandomState = None,
 ) -> NaturalPatches:
     """Cut random patches of natural images, ready for learning (Henniges et al. 2010, section 3).
 
-    The brightest pixels of every image are clamped.  Then whole images are filtered and patches are cut where the
-    border of the image does not reach ("dog"); or patches are cut, less the mean of each, and whitened ("zca").
+    The brightest pixels of every image are clamped, whole images are filtered, and patches are cut where the border of
+    the image does not reach, at places drawn uniformly, with replacement, from all places in all images.  Patches that
+    are constant (sky that saturated the film) have no contrast and are drawn again.
 
     Parameters
     ----------
@@ -75,15 +70,10 @@ def natural_patches(
     n_patches : int
         N = 200 000 in the paper.
     size : (height, width)
-    preprocess : "dog", "zca" or None
-        None gives grey values as they are; otherwise the patches have standard deviation 1 over all pixels (where the
-        floor of whitening leaves variance out, a little less).
     clamp : float
         Share of the pixels that `clamp_brightest` clamps; 0 for none.
     centre, surround : float
         Of `difference_of_gaussians`.
-    floor : float
-        Of `whitening.fit_zca`.
     random_state : int, Generator or None
 
     Returns
@@ -97,90 +87,29 @@ def natural_patches(
     >>> found.X.shape, found.X.dtype.name, round(float(found.X.std()), 3)
     ((500, 64), 'float32', 1.0)
     """
-    if preprocess not in ("dog", "zca", None):
-        raise DataError(f'preprocess must be "dog", "zca" or None, found {preprocess!r}')
     _check_share("clamp", clamp)
-    margin = _margin(centre, surround) if preprocess == "dog" else 0
-
-    def prepare(image: np.ndarray) -> np.ndarray:
-        clamped = clamp_brightest(image, clamp)
-        return difference_of_gaussians(clamped, centre, surround, crop=False) if preprocess == "dog" else clamped
-
-    x, positions = _draw(images, n_patches, size, random_state, margin, prepare)
-    if preprocess is None:
-        return NaturalPatches(x, size, positions, 1.0, None)
-    if preprocess == "zca":
-        x -= x.mean(axis=1, keepdims=True)
-        whitening = fit_zca(x, floor)
-        return NaturalPatches(whitening.apply(x), size, positions, 1.0, whitening)
-    scale = _spread(x)
-    x /= np.float32(scale)
-    return NaturalPatches(x, size, positions, scale, None)
-
-
-# --- cutting ---
-
-
-def random_patches(
-    images: Images,
-    n_patches: int,
-    size: tuple[int, int] = (26, 26),
-    *,
-    random_state: RandomState = None,
-    return_positions: bool = False,
-) -> Any:
-    """Cut patches at places drawn uniformly, with replacement, from all places in all images where one fits.
-
-    Patches that are constant (sky that saturated the film) tell nothing and have no contrast to divide by, so they are
-    drawn again.  An image that is smaller than a patch gives none.
-
-    Parameters
-    ----------
-    images : grey images
-    n_patches : int
-    size : (height, width)
-    random_state : int, Generator or None
-    return_positions : bool
-        Also give (n, 3) integers: the image, and row and column of the upper left pixel in it.
-
-    Returns
-    -------
-    (n, height * width) float32, and the positions if asked for
-
-    Examples
-    --------
-    >>> x, where = random_patches(np.arange(12.0).reshape(3, 4), 2, (2, 2), random_state=0, return_positions=True)
-    >>> x.tolist(), where.tolist()
-    ([[6.0, 7.0, 10.0, 11.0], [4.0, 5.0, 8.0, 9.0]], [[0, 1, 2], [0, 1, 0]])
-    """
-    x, positions = _draw(images, n_patches, size, random_state, 0, lambda image: image)
-    return (x, positions) if return_positions else x
-
-
-def _draw(
-    images: Images,
-    n_patches: int,
-    size: tuple[int, int],
-    random_state: RandomState,
-    margin: int,
-    prepare: Callable[[np.ndarray], np.ndarray],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cut patches of prepared images at places at least `margin` away from the border; return these, too."""
     if int(n_patches) != n_patches or n_patches < 1:
         raise DataError(f"n_patches must be a whole number of at least 1, found {n_patches!r}")
     if len(size) != 2 or any(int(side) != side or side < 1 for side in size):
         raise DataError(f"size must be (height, width) of at least 1, found {size!r}")
     n_patches, size = int(n_patches), (int(size[0]), int(size[1]))
+
+    def prepare(image: np.ndarray) -> np.ndarray:
+        return difference_of_gaussians(clamp_brightest(image, clamp), centre, surround, crop=False)
+
     stack = _stack(images)
-    places = _Places.of([np.shape(image) for image in stack], size, margin)
+    places = _Places.of([np.shape(image) for image in stack], size, _margin(centre, surround))
     rng = np.random.default_rng(random_state)
     positions = places.draw(rng, n_patches)
     x = np.empty((n_patches, size[0] * size[1]), np.float32)
     contrast = _cut(stack, positions, size, prepare, x)
-    for _ in range(MOST_DRAWS):
-        flat = np.flatnonzero(contrast <= FLAT_CONTRAST * np.sqrt(np.mean(np.square(contrast))))
+    for _ in range(100):
+        # relative to the typical contrast: below it, a patch is constant but for rounding
+        flat = np.flatnonzero(contrast <= 1e-4 * np.sqrt(np.mean(np.square(contrast))))
         if len(flat) == 0:
-            return x, positions
+            scale = _spread(x)
+            x /= np.float32(scale)
+            return NaturalPatches(x, size, positions, scale)
         positions[flat] = places.draw(rng, len(flat))
         again = np.empty((len(flat), x.shape[1]), np.float32)
         contrast[flat] = _cut(stack, positions[flat], size, prepare, again)
@@ -201,9 +130,11 @@ class _Places(NamedTuple):
         room = np.maximum(room, 0)
         up_to = np.cumsum(room.prod(axis=1))
         if up_to[-1] == 0:
-            border = f" and {margin} more on every side for the filter" if margin else ""
             largest = max(shapes, key=lambda shape: min(shape))
-            raise DataError(f"no image has room for {size[0]} x {size[1]} pixels{border}; found images of {largest}")
+            raise DataError(
+                f"no image has room for {size[0]} x {size[1]} pixels and {margin} more on every side for the filter; "
+                f"found images of {largest}"
+            )
         return cls(up_to, room[:, 1], margin)
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:

@@ -42,7 +42,6 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
 SHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk by default
 PACKED = "packed_bits"  # attribute of a zarr array of packed bits: how many columns were packed
-SLICE_NUMBERS = 2**20  # checked at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +222,7 @@ def check_array(path: Path, values: Any) -> None:
 
 def _slices(values: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield some rows at a time, so that what is computed of them stays small."""
-    rows = max(1, SLICE_NUMBERS // max(1, values.shape[1]))
+    rows = max(1, 2**20 // max(1, values.shape[1]))  # numbers checked at a time
     for start in range(0, len(values), rows):
         yield slice(start, start + rows), values[start : start + rows]
 

@@ -15,9 +15,6 @@ from latentbits.engines.progress import listening
 
 __all__ = ["WithCallbacks", "with_callbacks"]
 
-# one to begin with, one at the end or at the best point, and one that is begun only
-PASSES_BESIDE_UPDATES = 4
-
 
 class WithCallbacks:
     """An estimator that callbacks can be set for, as scikit-learn's `CallbackSupportMixin` has it."""
@@ -71,7 +68,8 @@ class _Course:
 
     def begin_stage(self, name: str, max_iter: int) -> None:
         self.end_stage()
-        self._stage = self._root.subcontext(task_name=name, max_subtasks=max_iter + PASSES_BESIDE_UPDATES)
+        # passes beside updates: the first, the last or the best point's, and one that is begun only
+        self._stage = self._root.subcontext(task_name=name, max_subtasks=max_iter + 4)
         self._stage.call_on_fit_task_begin(estimator=self._estimator)
         self._begin_pass()
 

@@ -26,8 +26,6 @@ from latentbits.models.combination_machine.machine import UNITS, Params
 from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.recipes import RECIPES, recipe_of
 from latentbits.models.combination_machine.tuning import (
-    ADAM_MOST_UPDATES,
-    BATCH_LOG2_STATES,
     STOCHASTIC_RATE,
 )
 
@@ -303,7 +301,8 @@ class CombinationMachine(MachineFits):
         learner, recipe = self._learner(), recipe_of(self.recipe)
         stochastic, watched = learner == "stochastic", self._held_out is not None
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
-        sampled = not stochastic and n_states > BATCH_LOG2_STATES and self.max_active is None and self.max_terms is None
+        # the most that are summed for every batch; with more, chains are cheaper until L-BFGS
+        sampled = not stochastic and n_states > 12 and self.max_active is None and self.max_terms is None
         rate = STOCHASTIC_RATE if stochastic else 0.1 if recipe.optimizer == "momentum" else 0.03
         rate = self._shortened * float(self.learning_rate or rate)
         return machines.model(
@@ -313,7 +312,8 @@ class CombinationMachine(MachineFits):
             learner=learner,
             recipe=recipe,
             n_epochs=int(self.n_epochs or (30 if sampled else 100)),
-            n_updates=ADAM_MOST_UPDATES if self.n_epochs is None else None,
+            # then L-BFGS takes over: by then it is in the basin of a good optimum
+            n_updates=4000 if self.n_epochs is None else None,
             learning_rate=rate,
             held_out=0.0 if watched else self._share(),
             max_active=self._most_active(),

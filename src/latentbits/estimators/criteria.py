@@ -24,7 +24,6 @@ __all__ = ["FEW_SEEN_SHARE", "Seen", "WithCriteria", "WithFitReport", "is_sampli
 
 FEW_SEEN_SHARE = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
 MOST_COUNTED_COLUMNS = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
-LARGE_ERROR_NATS = 0.5  # an error of a criterion, twice that, by which models are ranked wrongly
 
 
 class Seen(NamedTuple):
@@ -179,7 +178,7 @@ class WithFitReport(LatentModel):
             yield "some rows have probability 0 under this model"
         elif np.isnan(error):
             yield "the error of the log-likelihood is not known"
-        elif error > LARGE_ERROR_NATS:
+        elif error > 0.5:  # twice that is an error of a criterion by which models are ranked wrongly
             yield f"the log-likelihood is an estimate, known to ±{error:.2g} nats; the criteria to twice that"
         freedom = self._freedom()
         if freedom is not None and self.n_parameters_ > freedom:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["as_html", "as_text", "found_by", "keep_nested_lines", "named_weights", "short"]
 
-CAUSES_SHOWN = 5
-COLUMNS_PER_CAUSE = 4
-LETTERS_PER_NAME = 24
 LETTERS_PER_LINE = 80
 
 
@@ -36,7 +33,7 @@ def found_by(model: LatentModel) -> Iterator[tuple[str, str]]:
     yield from _worth(model)
     yield "learning", _ending(model)
     causes = model._causes()
-    yield from islice(causes, CAUSES_SHOWN)
+    yield from islice(causes, 5)
     left = sum(1 for _ in causes)
     if left:
         yield "", f"and {left} more"
@@ -79,13 +76,13 @@ def named_weights(
     """
     shown = [short(name) for name in names]
     for place in np.argsort(-np.linalg.norm(weights, axis=1), kind="stable").tolist():
-        (columns,) = telling_weights(weights[place : place + 1], COLUMNS_PER_CAUSE)
+        (columns,) = telling_weights(weights[place : place + 1], 4)
         yield f"{what} {place + 1}", in_words(shown, (weights if values is None else values)[place], columns, form)
 
 
 def short(name: str) -> str:
     """Shorten the name of a column to its beginning: names can be whole questions."""
-    return _cut(printable(name), LETTERS_PER_NAME)
+    return _cut(printable(name), 24)
 
 
 def _size(model: LatentModel) -> str:

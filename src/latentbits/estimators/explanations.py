@@ -9,8 +9,6 @@ import numpy as np
 
 __all__ = ["Cause", "Explanation", "explanation_of", "shares_of"]
 
-LEAST_SHARE = 0.1  # of a child that a cause must explain to be named with it
-
 
 class Cause(NamedTuple):
     """A hidden unit that is on.
@@ -118,7 +116,7 @@ def explanation_of(
         found = []
         for unit in np.flatnonzero(parents > 0).tolist():
             share = shares[unit]
-            best = [j for j in np.argsort(-share, kind="stable").tolist() if share[j] >= LEAST_SHARE]
+            best = [j for j in np.argsort(-share, kind="stable").tolist() if share[j] >= 0.1]  # of the child
             explains = {names[below][j]: float(share[j]) for j in best}
             found.append(Cause(names[below + 1][unit], below + 1, unit, float(means[below][unit]), explains))
         causes.append(tuple(found))

@@ -12,9 +12,6 @@ __all__ = ["Family", "File", "Rows", "Sizes", "Steps"]
 
 Rows = Literal["bits", "reals"]
 
-ROWS_PER_CAUSE = 10
-MOST_CAUSES = 128
-
 
 class Steps(NamedTuple):
     """Numbers of causes that a search tries: from `first`, `stride` times as many at once, from `least` to `most`."""
@@ -31,7 +28,7 @@ class Sizes:
 
     least: int = 1  # a mixture of one is independent bits
     first: int | None = None  # to begin with; None takes a quarter of the columns, up to 8
-    most: int = MOST_CAUSES  # more are not tried: of states, whose pairs are counted, each takes its square
+    most: int = 128  # more are not tried: of states, whose pairs are counted, each takes its square
     # how many times as many come next.  Where each cause makes all dearer, four times as many are not worth it.
     stride: int = 4
     # whether they are factors: with more than half as many as columns, these cannot separate them
@@ -46,7 +43,7 @@ class Sizes:
         >>> Sizes(least=2).steps(5, 1000)
         Steps(first=2, most=64, stride=4, least=2)
         """
-        most = min(self.most, n_rows // ROWS_PER_CAUSE)
+        most = min(self.most, n_rows // 10)
         if self.factors:
             most = min(most, (n_columns - 1) // 2)
         most = max(self.least, _power_of_two(most))

@@ -43,7 +43,6 @@ FIELDS = (
 )  # fmt: skip
 LARGEST_WHOLE = 2**63 - 1
 TABLES = (".csv", ".tsv", ".txt", ".npy", ".npz", ".parquet", ".zarr", ".h5ad")
-STAGE_NAME_MOST_LETTERS = 100
 
 
 def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
@@ -245,7 +244,7 @@ def _are_stages(value: Any) -> bool:
 
 
 def _is_stage(name: Any = None, measure: Any = None, n_passes: Any = None, *more: Any) -> bool:
-    named = isinstance(name, str) and len(name) <= STAGE_NAME_MOST_LETTERS and measure in [*Measure]
+    named = isinstance(name, str) and len(name) <= 100 and measure in [*Measure]
     return named and _is_whole(n_passes) and n_passes > 0 and not more
 
 

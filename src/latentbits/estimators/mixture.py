@@ -24,7 +24,6 @@ from latentbits.models.mixture.smoothing import Smoothed
 __all__ = ["BernoulliMixture"]
 
 NEWTON_FAST_TERMS = 2**24  # rows x squared parameters for which one of Newton's steps takes milliseconds
-FLOAT64_FAST_TERMS = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
 class BernoulliMixture(WithClassTests, WithClassReports):
@@ -197,7 +196,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
 
     @property
     def _double_rows(self) -> int:
-        return FLOAT64_FAST_TERMS // (int(self.n_components) * self.n_features_in_)
+        # rows x columns x components for which float64 takes no time to speak of
+        return 2**23 // (int(self.n_components) * self.n_features_in_)
 
     def _idle_in(self, engine: Engine) -> tuple[int, ...]:
         return tuple(np.flatnonzero(look(engine).idle[: self.n_features_in_]).tolist())  # covariates come after

@@ -10,8 +10,6 @@ from latentbits.estimators.tables.refusals import at_column
 
 __all__ = ["checked_moments"]
 
-MOST_ROWS = 1e6  # of more, n is as good as n - 1
-
 
 def checked_moments(mean: Any, cov: Any, bias: bool) -> tuple[np.ndarray, np.ndarray]:
     """Check means and covariances of bits; an error says why no bits can have them."""
@@ -65,7 +63,7 @@ def _divided_by_one_less(means: np.ndarray, diagonal: np.ndarray) -> str:
     if not len(factors) or factors.min() <= 1 or np.ptp(factors) > 1e-9:
         return ""
     n = factors.mean() / (factors.mean() - 1)
-    if n > MOST_ROWS or abs(n - round(n)) > 1e-9 + 1e-14 * n**2:  # no whole number, but for rounding
+    if n > 1e6 or abs(n - round(n)) > 1e-9 + 1e-14 * n**2:  # no whole number, but for rounding
         return ""
     return (
         f". All are n/(n - 1) times that for n = {round(n)} rows: numpy.cov divides by n - 1; numpy.cov(X.T, "

@@ -268,7 +268,8 @@ class NoisyOrNetwork(WithFitReport):
         sizes = self._sizes()
         if recipe_of(self.recipe).inference == "gibbs" or not networks.is_exact(sizes, tuning.EXACT_MOST_PAIRS):
             return 0
-        return tuning.SMALL_TABLE_CELLS // (2 ** sizes[0] * self.n_features_in_)
+        # rows x columns x states for which float64 takes no time to speak of
+        return 2**24 // (2 ** sizes[0] * self.n_features_in_)
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         engine = super()._open(X, reset=reset, sample_weight=sample_weight)

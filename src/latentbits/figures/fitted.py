@@ -40,7 +40,6 @@ __all__ = ["class_profiles", "figures_of", "item_curves", "item_information", "i
 TRAITS = LatentTrait, ItemResponse, CurvedTrait
 MOST_PANELS = 60
 NODES = {1: 161, 2: 61, 3: 31}  # a dimension
-NET = 2**14  # points above three dimensions
 
 
 def item_curves(
@@ -366,4 +365,4 @@ def _residuals(model: Any, bits: np.ndarray, weights: np.ndarray | None) -> Pair
 
 
 def _rule(q: int) -> Rule:
-    return evenly_spaced(NODES[q], q) if q <= MOST_GRID else quasi_monte_carlo(NET, q)
+    return evenly_spaced(NODES[q], q) if q <= MOST_GRID else quasi_monte_carlo(2**14, q)

@@ -20,7 +20,7 @@ __all__ = [
     "words_on_curves",
 ]
 
-GAP, LEADER = 9.0, 6.0  # points between a window and the names beyond it; of that, bridged by a line
+GAP = 9.0  # points between a window and the names beyond it
 
 
 def text_widths(words: Sequence[str], size: float) -> np.ndarray:
@@ -142,7 +142,7 @@ def names_round_window(
         lengths = np.where(upright[here] | (side < 2), height, widths[here] + height / 2)
         low, high = limits[2:] if along else limits[:2]
         targets[here, along] = spread_apart(named[here, along], lengths / scale, low, high)
-        targets[here, 1 - along] = last[side] + (-1, 1)[side % 2] * LEADER / scale
+        targets[here, 1 - along] = last[side] + (-1, 1)[side % 2] * 6.0 / scale  # points bridged by a line
     return NameRing(limits, scale, ends, named, targets, sides, upright)
 
 

@@ -35,9 +35,6 @@ from latentbits.papers.side_by_side import Ended, Work, in_processes, processes,
 __all__ = ["Plan", "finish", "in_words", "league", "run_entry", "value_in_words"]
 
 Say = Callable[[str, str], None]
-FIT_TIME_SHARE = 0.7  # of the time left that a fit may take: it is to be scored, too, and others may follow
-LEAST_SHARE_OF_LONGEST = 0.5  # that must be left to begin another fit: what comes next is no faster
-TIMES_LONGER = 1.5  # times as many seconds as a fit had that was cut off, for it to be made again
 
 
 class Plan(NamedTuple):
@@ -161,13 +158,13 @@ def _climb(
         settings = {axis.name: axis.values[number] for axis, number in zip(axes, place)}
         path = folder / f"{_file_name(settings, same)}.json"
         left = plan.budget - spent
-        limit = max(LEAST_FIT_SECONDS, FIT_TIME_SHARE * left)
+        limit = max(LEAST_FIT_SECONDS, 0.7 * left)  # the fit is to be scored, too, and others may follow
         kept = _read(path)
         if kept is not None and _stands(kept, limit):
             fit = Tried(kept)
         else:
             longest = max((fit.record["seconds"] for fit in tried.values()), default=0.0)
-            if tried and left < max(LEAST_FIT_SECONDS, LEAST_SHARE_OF_LONGEST * longest):
+            if tried and left < max(LEAST_FIT_SECONDS, 0.5 * longest):  # what comes next is no faster
                 cut = f"{in_words(settings)} was not tried: {max(left, 0):.0f} of {plan.budget:.0f} s were left"
                 say(cut)
                 break
@@ -198,7 +195,7 @@ def _of_chosen(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _stands(record: Mapping[str, Any], limit: float) -> bool:
     """Say whether a fit stands: one that failed may do so by chance, or for want of time."""
-    return limit < TIMES_LONGER * record["limit"] if record["cut_off"] else not record["failed"]
+    return limit < 1.5 * record["limit"] if record["cut_off"] else not record["failed"]
 
 
 def _attempt(one: Entry, settings: Mapping[str, Any], rows: LearningRows, limit: float, seed: int) -> Tried:

@@ -11,8 +11,6 @@ from latentbits.data.fetch import Dataset, load_dataset
 
 __all__ = ["Twos", "load_or_stand_in", "load_twos"]
 
-DIGIT = 2
-
 
 class Twos(NamedTuple):
     """Images of twos: bits, how many rows are for learning (the others for testing), size, and where they are from."""
@@ -66,5 +64,5 @@ def load_twos(which: str, notes: list[str]) -> Twos | None:
     found, is_usps = loaded
     if is_usps:
         return Twos(found.X, found.splits["train"][1], found.image_shape or (16, 16), True)
-    X = found.X[found.labels["digit"] == DIGIT]
+    X = found.X[found.labels["digit"] == 2]
     return Twos(X, round(0.8 * len(X)), (8, 8), False)

@@ -25,7 +25,6 @@ from latentbits.papers import PAPERS, reproduce
 __all__ = ["Ended", "Work", "in_processes", "processes", "reproduce_all", "say_there"]
 
 Say = Callable[[str, str], None]
-LINES_SECONDS = 0.3  # seconds after which lines of other processes are passed on
 
 
 class Ended(NamedTuple):
@@ -144,7 +143,7 @@ def _do(work: Mapping[str, Work], jobs: int, tell: Say, workers: _Workers, ended
             part = waiting.popleft()
             if part.name not in ended.failed:
                 running[part.begin()] = part
-        done, _ = wait(running, timeout=LINES_SECONDS, return_when=FIRST_COMPLETED)
+        done, _ = wait(running, timeout=0.3, return_when=FIRST_COMPLETED)  # then lines of other processes are passed on
         for name, text in workers.told():
             tell(name, text)
         for future in done:

@@ -26,14 +26,10 @@ __all__ = ["BootstrapTest", "bootstrap_test"]
 
 TOL_NATS = 1e-5  # left to gain; LR of draws is compared to far fewer digits
 SHORT_CYCLES = 4  # cycles, three steps of EM each, after which the best starts are chosen
-STARTS_PER_CLIMB = 8  # the best of these goes on
-MOST_GAINS_BEHIND = 10  # times its expected gain: a climb that is further behind another is given up
-MOST_CYCLES = 4096  # of a climb
 BLOCK_BYTES = 2**22  # of what is climbed at a time
 # climbs of a block: few, since all of them go on until the last has arrived; more, where calls of the program
 # would take much of the time
-FEW_CLIMBS, MANY_CLIMBS, MANY_FROM_CLIMBS = 16, 64, 2048
-CHUNK_BYTES, MOST_DRAWS = 2**27, 250  # of the draws that are held at a time
+CHUNK_BYTES = 2**27  # of the draws that are held at a time
 
 
 @dataclass(frozen=True)
@@ -271,7 +267,7 @@ def _chunk_size(n_rows: int, n_columns: int, n_components: int, n_starts: int) -
     longest = min(n_rows, 2 ** min(n_columns, 30))
     # starts, and patterns as bytes and for a moment as two float64
     room = 8 * 6 * n_starts * n_components * (n_columns + 1) + longest * (17 * n_columns + 8)
-    return min(MOST_DRAWS, max(1, CHUNK_BYTES // room))
+    return min(250, max(1, CHUNK_BYTES // room))
 
 
 # ---------------------------------------------------------------- maxima
@@ -315,7 +311,7 @@ class _Search:
         n_tables, n_starts = starts.shape[:2]
         table = np.repeat(np.arange(n_tables), n_starts)
         at = starts.reshape(-1, *starts.shape[2:])
-        n_kept = min(n_starts, max(2, n_starts // STARTS_PER_CLIMB))
+        n_kept = min(n_starts, max(2, n_starts // 8))  # the best of eight goes on
         if n_kept < n_starts:
             short = self.climbed(tables, table, at, SHORT_CYCLES)
             order = np.argsort(-short.value.reshape(n_tables, n_starts), axis=1)[:, :n_kept]
@@ -330,11 +326,12 @@ class _Search:
         end = _Climbs(at.copy(), np.full(len(at), -np.inf), np.full(len(at), np.inf))
         going, n_cycles = np.arange(len(at)), 2 * SHORT_CYCLES
         best = np.full(len(tables.counts), -np.inf)
-        while len(going) and n_cycles <= MOST_CYCLES:
+        while len(going) and n_cycles <= 4096:
             found = self.climbed(tables, table[going], end.at[going], n_cycles)
             end.at[going], end.value[going], end.left[going] = found.at, found.value, found.left
             np.maximum.at(best, table[going], found.value)
-            may_win = found.value + MOST_GAINS_BEHIND * found.left >= best[table[going]]
+            # a climb that is ten times its expected gain behind another is given up
+            may_win = found.value + 10 * found.left >= best[table[going]]
             going, n_cycles = going[(found.left > TOL_NATS) & may_win], 2 * n_cycles
         return end
 
@@ -364,5 +361,7 @@ class _Search:
         _, n_patterns, d = tables.patterns.shape
         width = d * (1 if self.complete else 2) + 3 * self.n_components
         room = 8 * (n_patterns * width + 8 * self.n_components * (d + 1))
-        most = MANY_CLIMBS if n_climbs >= MANY_FROM_CLIMBS else FEW_CLIMBS
+        # climbs of a block: few, since all of them go on until the last has arrived; more, where calls of the program
+        # would take much of the time
+        most = 64 if n_climbs >= 2048 else 16
         return most if most * room <= BLOCK_BYTES else max(4, 1 << max(0, (BLOCK_BYTES // room).bit_length() - 1))

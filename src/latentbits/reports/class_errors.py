@@ -17,7 +17,6 @@ from latentbits.reports.record import Report, Table
 __all__ = ["MOST_PARAMETERS", "ClassErrors", "class_errors", "information"]
 
 MOST_PARAMETERS = 2000  # whose squares are held and inverted
-NEAR_BOUND_PROBABILITY = 0.01  # of a bound: here it is looked whether the likelihood pulls a probability on to it
 MOST_CLASSES_NAMED = 5
 
 
@@ -211,7 +210,8 @@ def _pulled(estimate: np.ndarray, known: Information) -> np.ndarray:
     slope, bend = known.slope.reshape(estimate.shape), np.diag(known.matrix).reshape(estimate.shape)
     gap = np.minimum(estimate, 1 - estimate)
     outwards = np.where(estimate < 0.5, -slope, slope)
-    return (gap < NEAR_BOUND_PROBABILITY) & (outwards > 0) & (outwards > bend * gap)
+    # near a bound it is looked whether the likelihood pulls a probability on to it
+    return (gap < 0.01) & (outwards > 0) & (outwards > bend * gap)
 
 
 def _interval(estimate: np.ndarray, error: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:

@@ -25,12 +25,6 @@ __all__ = [
     "saturated",
 ]
 
-FEWEST_ROWS_A_CELL = 5  # rows a cell, below which chi-squared is a poor guide
-LEAST_SQUARED_ROWS_A_CELL = 10  # squared rows a cell, below which it is none (Koehler & Larntz 1980)
-MOST_PATTERN_CELLS = 2**20  # patterns x cells for which a saturated model of a table with holes takes seconds
-MOST_SATURATED_PASSES = 5000  # after which G2 of a table with holes is left out
-SATURATED_TOL_NATS = 1e-3  # nats by which such a model may be short of its maximum
-
 
 @dataclass(frozen=True)
 class ClassFitReport(FitReport):
@@ -106,7 +100,7 @@ def class_fit(
     why_not = _no_chi_squared(n, cells, df, rows, smoothing)
     if why_not:
         notes.append(f"no p of G2 and X2: {why_not}")
-    elif n < FEWEST_ROWS_A_CELL * cells:
+    elif n < 5 * cells:  # with fewer rows a cell chi-squared is a poor guide
         notes.append(
             f"{n:g} rows in {cells:.0f} possible patterns are sparse: p of G2 and X2 by chi-squared are a poor guide, "
             "a bootstrap is a better one"
@@ -166,7 +160,7 @@ def _no_chi_squared(n: float, cells: float, df: float, rows: Patterns, smoothing
         return f"smoothing={smoothing:g} keeps the model away from the maximum of the likelihood"
     if not np.array_equal(rows.counts, np.round(rows.counts)):
         return "weights that are no whole numbers are no counts of patterns"
-    if n**2 < LEAST_SQUARED_ROWS_A_CELL * cells:
+    if n**2 < 10 * cells:  # below ten squared rows a cell it is none (Koehler & Larntz 1980)
         return f"{n:g} rows are too few for {cells:.4g} possible patterns (then a bootstrap)"
     return ""
 
@@ -199,7 +193,7 @@ def saturated(bits: np.ndarray, counts: np.ndarray) -> float | None:
     bits, place = np.unique(bits, axis=0, return_inverse=True)
     counts = np.bincount(place.ravel(), counts)
     d, n = bits.shape[1], counts.sum()
-    if len(bits) * 2.0**d > MOST_PATTERN_CELLS:
+    if len(bits) * 2.0**d > 2**20:  # patterns x cells for which this takes seconds
         return None
     cells = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
     agrees = np.ones((len(bits), 2**d), bool)
@@ -207,10 +201,10 @@ def saturated(bits: np.ndarray, counts: np.ndarray) -> float | None:
         agrees &= (bits[:, j] == MISSING)[:, None] | (bits[:, j][:, None] == cells[:, j])
     agrees = agrees[:, agrees.any(0)].astype(float)
     p = np.full(agrees.shape[1], 1 / agrees.shape[1])
-    for _ in range(MOST_SATURATED_PASSES):
+    for _ in range(5000):
         inside = agrees @ p
         factor = agrees.T @ (counts / inside) / n
-        if n * math.log(factor.max()) < SATURATED_TOL_NATS:
+        if n * math.log(factor.max()) < 1e-3:  # nats by which it may be short of its maximum
             return float(counts @ np.log(inside))
         p *= factor
     return None

@@ -15,9 +15,6 @@ from latentbits.reports.sum_scores import score_distribution
 
 __all__ = ["ItemFit", "MeanSquares", "item_fit", "mean_squares", "merged", "score_groups"]
 
-MOST_SPREAD = 2**0.5  # of a mean square, beyond which the cube root is far from normal
-FEW_ROWS = 200
-CURVE_STEP_LOGITS = 0.1  # of a logit
 SQUARES = ("infit", "infit_z", "outfit", "outfit_z")
 
 
@@ -106,12 +103,12 @@ def item_fit(items: Items, answers: Answers, latents: np.ndarray, min_expected: 
     p = np.where(df > 0, chi2.sf(s_x2, np.maximum(df, 1)), np.nan)
     if names := [name for name, left in zip(items.names, np.where(varies, df, 1)) if left <= 0]:
         notes.append(f"sum scores are too few, or too sparse, to test {listed(names)} by S-X2")
-    if 0 < n_full < FEW_ROWS:
+    if 0 < n_full < 200:
         notes.append(f"{n_full:g} rows are few: S-X2 is only roughly chi-square distributed")
     lost = answers.counts[answers.answered & np.isnan(latents).any(1)].sum()
     if lost:
         notes.append(f"{lost:g} rows without a score are left out of infit and outfit")
-    moved, n_moved = _finite(latents, answers.counts, CURVE_STEP_LOGITS / np.abs(items.slopes).mean())
+    moved, n_moved = _finite(latents, answers.counts, 0.1 / np.abs(items.slopes).mean())  # of a logit
     if n_moved:
         notes.append(
             f"{n_moved:g} rows with infinite scores are put just beyond the last finite one for infit and outfit"
@@ -193,7 +190,7 @@ def mean_squares(items: Items, answers: Answers, latents: np.ndarray) -> MeanSqu
 
 
 def _deviate(square: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    spread = np.minimum(spread, MOST_SPREAD)
+    spread = np.minimum(spread, 2**0.5)  # beyond, the cube root is far from normal
     return (np.cbrt(square) - 1) * 3 / spread + spread / 3
 
 

@@ -18,7 +18,6 @@ REACH_SDS = 6.0  # standard deviations on either side that a grid covers: what i
 COARSEST_SPACING = {1: 0.2, 2: 0.4, 3: 0.6}  # spacing by number of dimensions
 FINEST_SPACING = {1: 0.02, 2: 0.2, 3: 0.4}
 MOST_ON_GRID = max(COARSEST_SPACING)
-SLICE_NUMBERS = 2**22  # numbers of one array, where rows are many
 
 
 class Items(NamedTuple):
@@ -158,7 +157,7 @@ def distinct(blocks: Iterable[np.ndarray], weights: np.ndarray | None = None) ->
 
 def slices(n: int, width: int) -> Iterator[slice]:
     """Cut n rows into runs of a length at which an array of these columns stays small."""
-    step = max(1, SLICE_NUMBERS // max(width, 1))
+    step = max(1, 2**22 // max(width, 1))  # numbers of one array
     for first in range(0, n, step):
         yield slice(first, min(first + step, n))
 

@@ -37,7 +37,6 @@ __all__ = [
 MOST_MARGINS = 8000  # 126 items: the square of it in float64 is 512 MB
 DEPENDENT_SHARE = 1e-7  # of the largest singular value
 SPARSE_COUNT = 1.0  # expected count of a cell
-TAIL_PROBABILITY = 0.05  # on either side of the interval of RMSEA
 
 
 @dataclass(frozen=True)
@@ -267,7 +266,7 @@ def _indices(
         return without_m2("there is no M2 of a single row")
     low, high = (
         np.sqrt(_noncentrality(m2, df, share) / (df * (n_rows - 1)))
-        for share in (1 - TAIL_PROBABILITY, TAIL_PROBABILITY)
+        for share in (0.95, 0.05)  # on either side of the interval of RMSEA
     )
     rmsea = np.sqrt(max(beyond, 0) / (df * (n_rows - 1)))
     tli = cfi = nothing

@@ -14,7 +14,6 @@ from latentbits.reports.record import Report, Table
 __all__ = ["MembershipErrors", "information", "membership_errors"]
 
 BOUND_PROBABILITY = 1e-6  # probabilities nearer to 0 or 1 are held there
-SCORE_NUMBERS = 2**22  # numbers of the scores of rows that are held at a time
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def information(
     d = means.shape[1]
     size = (k - 1) * q + k * d
     total = np.zeros((size, size))
-    step = max(1, SCORE_NUMBERS // (k * size))
+    step = max(1, 2**22 // (k * size))  # numbers of the scores of rows that are held at a time
     for first in range(0, len(X), step):
         some = slice(first, first + step)
         total += _of_rows(X[some], Z[some], weights[some], means, coefficients)

@@ -26,10 +26,6 @@ from latentbits.reports.record import Report, Table
 __all__ = ["METHODS", "ClassDifferences", "class_differences"]
 
 METHODS = ("bch", "ml")
-MOST_EM_PASSES = 20_000  # EM of overlapping classes crawls; each pass is over the distinct values alone
-TOL_NATS_PER_ROW = 1e-10  # gain of a pass, nats per row, at which EM ends
-MOST_MOVED_SHARE = 0.2  # of the rows, which y may put into another class than the bits do
-LEAST_VARIANCE_SHARE = 1e-6  # of a class, as a part of the variance of all rows
 
 
 @dataclass(frozen=True)
@@ -181,7 +177,7 @@ def _em(
     n, before, params = counts.sum(), -np.inf, start
     shares = np.maximum(shares, 0.01)
     shares = shares / shares.sum()
-    for _ in range(MOST_EM_PASSES):
+    for _ in range(20_000):  # EM of overlapping classes crawls; a pass is over distinct values alone
         density = log_density(params)
         top = density.max(1, keepdims=True)
         joint = shares * likely * np.exp(density - top)
@@ -189,7 +185,7 @@ def _em(
         posterior = joint / total
         value = float(counts @ (np.log(total) + top)[:, 0])
         weighted = counts[:, None] * posterior
-        if value - before < TOL_NATS_PER_ROW * n:
+        if value - before < 1e-10 * n:
             break
         before, shares, params = value, weighted.sum(0) / n, improve(weighted)
     return shares, posterior, params
@@ -199,7 +195,7 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
     """Find the normal distribution of each class: its mean and variance."""
     n, k = likely.shape
     overall = float(counts @ (y - counts @ y / counts.sum()) ** 2 / counts.sum())
-    least = max(LEAST_VARIANCE_SHARE * overall, np.finfo(float).tiny)
+    least = max(1e-6 * overall, np.finfo(float).tiny)
 
     def log_density(params: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         mean, variance = params
@@ -237,7 +233,7 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
     notes = []
     if not free.all():
         notes.append("a class has no rows left, or all of its rows are alike in y: errors hold what is fixed by that")
-    if moved > MOST_MOVED_SHARE:
+    if moved > 0.2:  # of the rows, which y put into another class than the bits do
         notes.append(
             f"y puts {moved:.0%} of the rows into another class than X does: where y is not normal within classes, "
             "what is compared are parts of y, and not the classes of X. method='bch' assumes nothing of y"

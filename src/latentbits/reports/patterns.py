@@ -12,8 +12,6 @@ from latentbits.core.errors import DataError
 
 __all__ = ["Patterns", "blocks_of", "distinct"]
 
-MOST_PATTERN_BYTES = 2**31  # of distinct rows that are held in memory
-
 
 class Patterns(NamedTuple):
     """Distinct rows with at least one answer."""
@@ -46,7 +44,7 @@ def distinct(blocks: Iterable[tuple[np.ndarray, np.ndarray | None]]) -> Patterns
         some = (bits != MISSING).any(1) & (weights > 0)
         part = Patterns(bits[some], weights[some], weights[some] ** 2)
         found = _merged(part if found is None else Patterns(*(np.concatenate(both) for both in zip(found, part))))
-        if found.bits.nbytes > MOST_PATTERN_BYTES:
+        if found.bits.nbytes > 2**31:
             raise ValueError(
                 f"more than {len(found.bits)} distinct rows of {found.bits.shape[1]} columns, which are too many to "
                 "hold in memory: take a sample of the rows, or fewer columns"

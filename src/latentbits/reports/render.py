@@ -33,10 +33,8 @@ __all__ = [
     *("to_html", "to_latex", "to_markdown", "to_text", "write_table"),
 ]
 
-ANY_WIDTH = 10**9  # characters of a line that nothing reads in a terminal
 WIDTH = 80  # characters of a line: the width of a terminal, unless it says another
 GAP = 2  # characters between two columns
-LEAST_TEXT = 16  # characters that a column of words keeps beside numbers where it is folded
 LATEX = str.maketrans(
     {sign: "\\" + sign for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
@@ -130,7 +128,7 @@ def to_text(table: Table, width: int | None = WIDTH, fold: bool = False) -> str:
         for place, head in enumerate(heads)
     ]
     text = _folded(_line(table.title), width) if table.title and fold else [_line(table.title)] * bool(table.title)
-    for part in _beside(widths, n_first, ANY_WIDTH if width is None else width, fold):
+    for part in _beside(widths, n_first, 10**9 if width is None else width, fold):
         for line in lines if table.index or table.columns else ():
             text += _drawn([line[place] for place in part], list(part.values()), [words[place] for place in part])
     for note in table.notes:
@@ -151,7 +149,8 @@ def _beside(widths: Sequence[int], n_first: int, room: int, fold: bool) -> list[
     ([{0: 30, 1: 8, 2: 8}], [{0: 20, 1: 8}, {0: 20, 2: 8}])
     """
     first, others = list(range(n_first)), range(n_first, len(widths))
-    least = sum(min(widths[j], LEAST_TEXT) if fold else widths[j] for j in first) + GAP * (n_first - 1)
+    # letters that a folded column of words keeps beside numbers
+    least = sum(min(widths[j], 16) if fold else widths[j] for j in first) + GAP * (n_first - 1)
     most = max(1, room - least - GAP)
     own = [min(width, most) if fold and j >= n_first else width for j, width in enumerate(widths)]
     parts: list[list[int]] = [[]]

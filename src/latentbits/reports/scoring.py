@@ -19,11 +19,6 @@ __all__ = ["METHODS", "Estimates", "PlausibleValues", "draw", "estimates", "log_
 METHODS = ("eap", "map", "ml", "wle")
 REACH_ASINH = 5.0  # u: the search for a maximum in one dimension covers sinh(u), some 74 on either side
 N_GRID_POINTS = 401  # in u: steps of 0.025
-N_BISECTIONS = 60  # of a step: more than the digits of float64
-INFINITE_LOGITS = 30.0  # logits from the intercept at which a maximum in several dimensions is taken to be infinite
-MOST_SCORING_STEPS = 100  # of Fisher scoring
-PROPOSAL_DF = 5  # degrees of freedom of the Student proposals
-N_SAMPLER_MOVES = 64  # of an independence sampler that accepts most proposals
 
 
 class Estimates(NamedTuple):
@@ -119,7 +114,7 @@ def _on_line(items: Items, answers: Answers, prior: float, warm: bool) -> Estima
         best = height.argmax(1)
         inside = np.clip(best, 1, N_GRID_POINTS - 2)
         low, high = line[inside - 1], line[inside + 1]
-        for _ in range(N_BISECTIONS):
+        for _ in range(60):  # of a step: more than the digits of float64
             middle = 0.5 * (low + high)
             rising = _rise(items, middle, right, wrong, prior, warm) > 0
             low, high = np.where(rising, middle, low), np.where(rising, high, middle)
@@ -162,7 +157,7 @@ def _in_space(items: Items, answers: Answers, prior: float) -> Estimates:
         right, wrong = part.right, part.wrong
         z, open_rows = np.zeros((len(right), q)), np.ones(len(right), bool)
         height = _height(items, z, right, wrong, prior)
-        for _ in range(MOST_SCORING_STEPS):
+        for _ in range(100):  # of Fisher scoring
             information = _information(items, z, right + wrong, prior)
             solvable = np.linalg.eigvalsh(information)[:, 0] > 1e-10
             information[~solvable] = np.eye(q)
@@ -176,7 +171,7 @@ def _in_space(items: Items, answers: Answers, prior: float) -> Estimates:
                     break
                 step[worse] *= 0.5
             z, height = z + step, new
-            open_rows &= np.abs(z @ a.T).max(1) < INFINITE_LOGITS
+            open_rows &= np.abs(z @ a.T).max(1) < 30.0  # beyond 30 logits a maximum is taken to be infinite
             if np.abs(step).max(initial=0) < 1e-10:
                 break
         covariance = np.full((len(z), q, q), np.nan)
@@ -227,9 +222,9 @@ def draw(
         rows = answers.rows[answers.place[some]]
         right, wrong = (rows == 1).astype(float), (rows == 0).astype(float)
         centre, spread = (part[some] for part in prior)
-        df = PROPOSAL_DF
+        df = 5  # degrees of freedom of the Student proposals
         z, ratio = np.zeros((len(rows), q)), np.full(len(rows), -np.inf)
-        for _ in range(N_SAMPLER_MOVES):
+        for _ in range(64):  # of an independence sampler that accepts most proposals
             far = rng.standard_normal((len(rows), q)) / np.sqrt(rng.chisquare(df, (len(rows), 1)) / df)
             new = mean[some] + np.einsum("nij,nj->ni", root[some], far)
             proposed = -0.5 * (df + q) * np.log1p(np.sum(far**2, 1) / df)

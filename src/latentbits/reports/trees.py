@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 BITS_PER_NAT = 1 / float(np.log(2))  # in a nat
-MOST_PUSHED_COLUMNS, N_PUSHES = 600, 150  # columns that push each other apart, and how often
+N_PUSHES = 150  # times that columns push each other apart
 CHANCE = 0.01  # that any two of all columns, were they independent, have so much in common
 
 
@@ -124,7 +124,7 @@ def around(parents: np.ndarray, information: np.ndarray) -> np.ndarray:
     """
     parents = checked_parents(parents)
     places = _equal_angles(parents, information)
-    if len(parents) <= MOST_PUSHED_COLUMNS:
+    if len(parents) <= 600:  # more columns take too long to push each other apart
         places = _pushed_apart(places, parents)
     low, high = places.min(axis=0), places.max(axis=0)
     return (places - (low + high) / 2) / max(1e-9, float((high - low).max()) / 2)

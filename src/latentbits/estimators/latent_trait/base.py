@@ -34,8 +34,6 @@ from latentbits.reports.items import listed
 
 __all__ = ["LinearTrait", "in_canonical_axes", "n_free", "quoted"]
 
-FEW_COLUMNS_PER_LATENT = 10
-
 
 class LinearTrait(WithCriteria):
     """A model of Gaussian latents with a linear map to the log-odds of bits, which learns by quadrature.
@@ -101,7 +99,7 @@ class LinearTrait(WithCriteria):
     def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
         """Make the record to learn with these nodes, None chooses; `few` is what nearly every row has observed."""
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
-        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS_PER_LATENT * self._q
+        alone = self.method == "auto" and (few or self.n_features_in_) < 10 * self._q
         n_nodes = n_nodes or self.n_nodes
         return self._build(
             n_components=self._q,

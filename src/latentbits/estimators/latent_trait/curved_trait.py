@@ -27,11 +27,6 @@ from latentbits.models.latent_trait import curved, tuning
 __all__ = ["CurvedTrait"]
 
 LOG2_NODES = 10  # of a net, where none is given
-MOST_LOG2_NODES = 16
-LEARNING_RATE = 3e-3
-HELD_OUT_SHARE, HELD_OUT_LEAST_ROWS = 0.1, 500  # of a table in memory with at least these rows
-TURNS_OF_AXES = 4  # points of a net are not those of the net turned, and their mean is another
-MOST_UPDATES, MOST_EPOCHS = 10_000, 300  # where no number of passes is given; the latter of small tables
 
 
 class CurvedTrait(WithCriteria):
@@ -96,7 +91,7 @@ class CurvedTrait(WithCriteria):
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "validation_fraction": [Interval(Real, 0, 1, closed="left"), None],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
-        "n_nodes": [Interval(Integral, 5, MOST_LOG2_NODES, closed="both"), None],
+        "n_nodes": [Interval(Integral, 5, 16, closed="both"), None],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
     _params_class: ClassVar[type] = curved.Params
@@ -155,7 +150,7 @@ class CurvedTrait(WithCriteria):
     def _record(self, n_rows: float, n_places: float) -> Model:
         """Make the record to learn from a number of rows, by weight, at a number of places in a table."""
         n_blocks = math.ceil(n_places / tuning.ROWS_PER_UPDATE)
-        n_epochs = self.n_epochs or min(MOST_EPOCHS, math.ceil(MOST_UPDATES / n_blocks))
+        n_epochs = self.n_epochs or min(300, math.ceil(10_000 / n_blocks))  # at most 300 passes of small tables
         return curved.model(
             int(self.n_components),
             self._widths(),
@@ -163,7 +158,7 @@ class CurvedTrait(WithCriteria):
             weight_prior=None if self.weight_prior is None else float(self.weight_prior),
             n_epochs=min(int(n_epochs), int(self.max_iter)),
             n_blocks=n_blocks,
-            rate=float(self.learning_rate or LEARNING_RATE),
+            rate=float(self.learning_rate or 3e-3),
             n_rows=n_rows,
         )
 
@@ -186,8 +181,8 @@ class CurvedTrait(WithCriteria):
     def _hold_out(self, rows: Engine, X_val: Any) -> tuple[Engine, Engine | None]:
         """Hold out some rows unless X_val or validation_fraction say otherwise: a network has many parameters."""
         usual = self.validation_fraction is None and X_val is None
-        if usual and isinstance(rows, MemoryEngine) and len(rows.table) >= HELD_OUT_LEAST_ROWS:
-            return split(rows, HELD_OUT_SHARE)
+        if usual and isinstance(rows, MemoryEngine) and len(rows.table) >= 500:
+            return split(rows, 0.1)
         return super()._hold_out(rows, X_val)
 
     # ---------------------------------------------------------------- what was learned
@@ -196,7 +191,7 @@ class CurvedTrait(WithCriteria):
         """Take the parameters in axes along which log-odds change most on average, the first most of all."""
         self._idle = () if self._seen is None else tuple(np.flatnonzero(self._seen.idle).tolist())
         params = result.params
-        for _ in range(TURNS_OF_AXES):
+        for _ in range(4):  # points of a net are not those of the net turned, and their mean is another
             slopes = curved.mean_slopes(params, self._prior_points())
             params = curved.turned(params, canonical_axes(slopes))
         super()._adopt(result._replace(params=params))

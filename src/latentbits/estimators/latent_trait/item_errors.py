@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ItemErrors", "covariance_of", "standard_errors", "steady_covariance"]
 
 MOST_PARAMETERS = 6000  # the square of it in float64 is 288 MB
-STEADY_RELATIVE_CHANGE = 0.02  # of a standard error by a finer rule, at most
-ROUNDING_SHARE_OF_ROWS = 1e-12  # sums of weights that are no whole numbers differ by so much
 STEADY_BEND = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
-NORMAL_95 = float(norm.ppf(0.975))
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class ItemErrors(Report):
 
     def table(self) -> Table:
         """Return one row for each free number, with its interval of 95 %."""
-        low, high = (self.estimates + sign * NORMAL_95 * self.errors for sign in (-1, 1))
+        low, high = (self.estimates + sign * float(norm.ppf(0.975)) * self.errors for sign in (-1, 1))
         columns = {"estimate": self.estimates, "error": self.errors, "low": low, "high": high}
         return Table(list(self.parameters), columns, "standard errors, intervals of 95 %", self.notes)
 
@@ -244,7 +241,8 @@ def steady_covariance(
         layout = layout_for(information.row_floats(q, d, n_nodes), double)
         (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
         ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
-        free = (ones > 0) & (observed - ones > ROUNDING_SHARE_OF_ROWS * observed) & ~steep
+        # sums of weights that are no whole numbers differ by so much
+        free = (ones > 0) & (observed - ones > 1e-12 * observed) & ~steep
         spread = np.asarray(stats.spread) if sandwich else None
         try:
             return information.covariance(np.asarray(stats.information), weights, free, tied, precision, spread)
@@ -259,7 +257,7 @@ def steady_covariance(
         finer = by(n_nodes)
         if finer is not None and found is not None:
             before, after = (np.sqrt(np.diag(one)).reshape(d, q + 1) for one in (found, finer))
-            unsteady = np.nan_to_num(np.abs(before / after - 1)).max(1) > STEADY_RELATIVE_CHANGE
+            unsteady = np.nan_to_num(np.abs(before / after - 1)).max(1) > 0.02  # of a standard error by a finer rule
             if not unsteady.any():
                 return finer, unsteady
         found = finer

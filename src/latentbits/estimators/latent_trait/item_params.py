@@ -17,8 +17,6 @@ from latentbits.models.latent_trait.item_params import Params, free_of, recentre
 __all__ = ["as_given", "asymptotes", "at_bound", "condensed", "moved_by", "n_free_of", "spread_of", "standardised",
            "traits_of", "upright"]  # fmt: skip
 
-LEAST_ASYMPTOTE = 1e-3  # below it, no asymptote can be distinguished from 0
-
 
 # ---------------------------------------------------------------- of both ways: slopes and biases alone, or more
 
@@ -66,7 +64,7 @@ def at_bound(params: Params) -> np.ndarray:
         return np.zeros(params.items.shape[1], bool)
     places = params.item_places[0, :, 2].astype(int)
     flat = np.append(params.prior_precision == 0, False)
-    return flat[places] & (asymptotes(params) < LEAST_ASYMPTOTE)
+    return flat[places] & (asymptotes(params) < 1e-3)  # below, no asymptote can be distinguished from 0
 
 
 def upright(params: Params) -> Params:

@@ -22,7 +22,6 @@ __all__ = [
 
 PARAMETERS = ("slope", "intercept", "asymptote")
 LOGIT_PRIOR = (-1.1, 0.5)  # of the logit of an asymptote: 0.25, and 0.11 to 0.47 in 95 of 100
-FIRST_ASYMPTOTE_LOGIT = -1.5  # where an asymptote without a prior begins
 
 
 class Plan(NamedTuple):
@@ -204,7 +203,7 @@ def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int 
             else:
                 prior = (0.0, on_slopes if k == 0 else 0.0)
                 if k == 2:
-                    values[j, k] = FIRST_ASYMPTOTE_LOGIT
+                    values[j, k] = -1.5  # where an asymptote without a prior begins
                     if (given := plan.priors[j]) is not None:
                         values[j, k], prior = given[0], (given[0], given[1] ** -2)
                 places[j, k] = free(*prior)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["item_information", "plausible_values", "reliability", "scores", "sum_scores", "test_information"]
 
-CERTAIN_INTERCEPT = 6.0  # |b|: columns that do not vary are held further out, unless they are given
-
 
 # ---------------------------------------------------------------- of persons
 
@@ -123,7 +121,8 @@ def sum_scores(self: ItemResponse, X: Any, sample_weight: Any = None) -> SumScor
     _, varies = varying(self, "sum_scores")
     items = for_a_standard_trait(self, items_of(self), "sum_scores")
     known = varies | (items.intercepts != 0)  # of others there was no answer
-    certain = ~varies & (np.abs(items.intercepts) > CERTAIN_INTERCEPT)
+    # columns that do not vary are held further out, unless they are given
+    certain = ~varies & (np.abs(items.intercepts) > 6.0)
     ends = np.copysign(np.inf, items.intercepts)
     items = items._replace(intercepts=np.where(certain, ends, items.intercepts)).only(known)
     report = by_sums.sum_scores(items, answers_of(self, X, sample_weight).of_items(known))

@@ -24,13 +24,7 @@ from latentbits.models.latent_trait.use import finer
 __all__ = ["ENOUGH_NATS", "refined"]
 
 ENOUGH_NATS = 0.1  # error in all that a likelihood may have, where that can be had
-ENOUGH_NATS_PER_ROW = 1e-5  # or these, where rows are very many
 MOST_TERMS = 10**8  # rows x columns x points of finer nets: a fraction of a second
-FIRST_NET_MULTIPLES = 2  # of the work of the first net, where a table is large and this is more
-MOST_CELLS = 2**24  # of the rows that are gone through again
-# Rows of a chunk: always as many, so that one program serves all.  A GPU would do nothing but begin with so few.
-ROWS_PER_CHUNK = 16
-GPU_ROWS_PER_CHUNK = 1024
 
 
 def refined(
@@ -45,16 +39,16 @@ def refined(
     n, d, q = len(rows.value), engine.n_features, params.weights.shape[1]
     lost = np.asarray(rows.rounding, np.float64)
     value, own = np.array(rows.value), np.sqrt(np.maximum(np.asarray(rows.error, np.float64) ** 2 - lost**2, 0))
-    enough = max(ENOUGH_NATS, ENOUGH_NATS_PER_ROW * weights.sum())
+    enough = max(ENOUGH_NATS, 1e-5 * weights.sum())  # where rows are very many
     if not _largest(own * weights, enough).size:
         return rows
-    budget = max(MOST_TERMS, FIRST_NET_MULTIPLES * nodes.net_points() * n * d)
+    budget = max(MOST_TERMS, 2 * nodes.net_points() * n * d)  # of the work of the first net, where a table is large
     a_chunk = _rows_of_a_chunk()
     for level, log2_points in enumerate(nodes.FINER_NETS):
         n_points = nodes.REPLICATES * 2**log2_points
         # a few rows may have most of the error: half of the work is left for finer nets
         share = budget if level == len(nodes.FINER_NETS) - 1 else budget // 2
-        most = min(share // (n_points * d), MOST_CELLS // d)
+        most = min(share // (n_points * d), 2**24 // d)  # of the rows that are gone through again
         chosen = _largest(own * weights, enough)
         chosen = chosen if len(chosen) <= most else chosen[: most // a_chunk * a_chunk]  # whole chunks
         if not chosen.size:
@@ -75,7 +69,8 @@ def refined(
 
 
 def _rows_of_a_chunk() -> int:
-    return ROWS_PER_CHUNK if jax.default_backend() == "cpu" else GPU_ROWS_PER_CHUNK
+    # always as many, so that one program serves all; a GPU would do nothing but begin with so few
+    return 16 if jax.default_backend() == "cpu" else 1024
 
 
 def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) -> Layout:

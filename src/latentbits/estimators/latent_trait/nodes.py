@@ -18,7 +18,6 @@ from latentbits.models.latent_trait.column_kinds import Columns, Params
 __all__ = ["MOST_CHECKED_CELLS", "affordable", "first", "needed"]
 
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
-FEW_NODES_PER_DIMENSION = 5  # a dimension, where rows have observed many columns
 MOST_CHECKED_CELLS = {1: 2**20, 2: 2**20, 3: 2**16, 4: 2**20}  # rows x columns of which the likelihood takes seconds
 
 
@@ -41,5 +40,5 @@ def affordable(maps: Sequence[Params], seen: Seen, engine: Engine, n_columns: in
     if q <= MOST_GRID and seen.few >= MANY_COLUMNS:
         # posteriors are narrow; slopes that run to infinity ask for any number of nodes, and find no maximum
         steepest = max(np.linalg.norm(one.weights, axis=-1).max() for one in maps)
-        most = 0 if steepest > RUNAWAY_SLOPE and not prior else FEW_NODES_PER_DIMENSION
+        most = 0 if steepest > RUNAWAY_SLOPE and not prior else 5  # enough where rows have observed many columns
     return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))

@@ -71,7 +71,7 @@ def runaways(params: Params, labels: Labels, engine: Engine) -> list[str]:
     for label, mean, variance in zip(labels.groups, away.tolist(), ratio.tolist()):
         if abs(mean) > MOST_SDS_APART:
             out.append(f"the mean of {label} is {mean:.3g} standard deviations from that of {labels.groups[0]}")
-        if not LEAST_VARIANCE <= variance <= MOST_VARIANCE:
+        if not 0.01 <= variance <= 100.0:  # in units of the first group's
             out.append(f"the variance of {label} is {variance:.2g} times that of {labels.groups[0]}")
     if labels.covariates:
         _, spread = spread_of(engine, len(labels.covariates))

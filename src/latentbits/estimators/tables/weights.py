@@ -23,13 +23,7 @@ __all__ = ["InRows", "in_rows", "open_weights", "weighted"]
 # The largest weight.  Rows are summed in float32, which ends at 1e-38 and 1e38: between these bounds there is room for
 # squares, and for 1e8 rows.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-15, 1e15
-# Weights are taken for multiples of counts if no count is above the first, if there are no more different ones than the
-# second, and if the least is one of the first ten counts: those of a survey, given to two digits, are no counts.
-LARGEST_COUNT, MOST_DIFFERENT_COUNTS, LARGEST_LEAST_COUNT = 1e9, 1000, 10
-# Other weights are multiples of this part of their mean: sums of 2e6 of them are exact in float64, in any order, and
-# the rounding of what they all were multiplied by leaves no trace.
-GRID_SHARE = 2.0**-32
-RELATIVE_ROUNDING = 1e-14  # by which a multiple may miss a count: two roundings in float64 cost 4e-16
+LARGEST_COUNT = 1e9
 
 
 class InRows(NamedTuple):
@@ -56,7 +50,9 @@ def in_rows(weights: np.ndarray | None) -> InRows:
     unit = _unit_of_counts(counting)
     if unit is None:
         unit = float(counting.mean())
-        return InRows(np.rint(weights / unit / GRID_SHARE) * GRID_SHARE, unit)
+        # sums of 2e6 multiples of this part of the mean are exact in float64, in any order, and the rounding of what
+        # all weights were multiplied by leaves no trace
+        return InRows(np.rint(weights / unit / 2.0**-32) * 2.0**-32, unit)
     return InRows(np.rint(weights / unit), unit)
 
 
@@ -66,10 +62,11 @@ def _unit_of_counts(weights: np.ndarray) -> float | None:
         unit = float(np.gcd.reduce(weights.astype(np.int64)))
         return unit if weights.max() <= LARGEST_COUNT * unit else None
     different = np.unique(weights)
-    if len(different) > MOST_DIFFERENT_COUNTS or different[-1] > LARGEST_COUNT * different[0]:
+    # the least is one of the first ten counts: weights of a survey, given to two digits, are no counts
+    if len(different) > 1000 or different[-1] > LARGEST_COUNT * different[0]:
         return None
-    counts = np.outer(np.arange(1, LARGEST_LEAST_COUNT + 1), different / different[0])
-    whole = np.all(np.abs(counts - np.rint(counts)) <= RELATIVE_ROUNDING * counts, axis=1)
+    counts = np.outer(np.arange(1, 11), different / different[0])
+    whole = np.all(np.abs(counts - np.rint(counts)) <= 1e-14 * counts, axis=1)  # two roundings in float64 cost 4e-16
     return float(different[0] / (1 + np.argmax(whole))) if whole.any() else None
 
 

@@ -14,11 +14,8 @@ from latentbits.figures.style import INK, PAPER, SMALL, axes_or_new, short, sign
 
 __all__ = ["PairResiduals", "beyond_chance", "implied_pairs", "pair_residuals", "plot_pair_residuals", "worst_columns"]
 
-MOST_COLUMNS = 60
 MOST_NUMBERS = 14  # columns up to which the numbers stand in the cells
 SPARSE = 5.0  # rows expected in a cell, below which X² is not taken for chi-squared
-PALE = 0.35
-LEAST_SCALE = 4.0  # the root of X² at which colours are full, if no pair goes further
 
 
 class PairResiduals(NamedTuple):
@@ -136,7 +133,7 @@ def plot_pair_residuals(
     residuals: np.ndarray,
     names: Sequence[str] | None = None,
     ax: Any = None,
-    most: int = MOST_COLUMNS,
+    most: int = 60,
     least: np.ndarray | None = None,
 ) -> Any:
     """Plot signed X² of pairs of columns as a heat map: observed 2 x 2 tables against those of a model.
@@ -172,8 +169,9 @@ def plot_pair_residuals(
     part, known = residuals[np.ix_(chosen, chosen)], dense[np.ix_(chosen, chosen)]
     below = np.tril(np.ones((m, m), bool), -1)
     root = np.where(below, np.sign(part) * np.sqrt(np.abs(part)), np.nan)
-    top = max(LEAST_SCALE, float(np.abs(root[below & known]).max(initial=0.0)))
-    faint = np.where(known, 1.0, PALE)[1:, :-1]
+    # colours are full at no less than the root of X² of 4
+    top = max(4.0, float(np.abs(root[below & known]).max(initial=0.0)))
+    faint = np.where(known, 1.0, 0.35)[1:, :-1]
     side = min(10.0, max(4.6, 2.2 + 0.17 * m))
     ax = axes_or_new(ax, (side + 0.8, side))
     image = ax.imshow(

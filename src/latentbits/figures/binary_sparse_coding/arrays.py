@@ -19,13 +19,7 @@ from latentbits.core.errors import DataError
 
 __all__ = ["FieldSummary", "by_globularity", "summarize_fields"]
 
-# lower quartiles of what white noise of variance 1 has in a frequency (exponential) and in a pixel (chi-square)
-POWER_QUARTILE, PIXEL_QUARTILE = 0.2877, 0.1015
-FLOORS = 3.0  # multiples of the noise's power below which a frequency is left out
-FAINT = 0.01  # of the largest energy: pixels below are not part of a field
 SMOOTH = 1.5  # pixels over which energy is smoothed to find where a field is
-ENVELOPES = 3.0  # standard deviations of its envelope that a field is looked at in
-PADDED = 4  # times the side of the patch: frequencies then lie close enough for rings
 BLOCK = 64  # fields whose padded spectra are held at a time
 
 
@@ -188,7 +182,8 @@ def _without_noise(fields: np.ndarray) -> np.ndarray:
     # smoothed, the energy of noise has a standard deviation of 1 / sqrt(2 pi SMOOTH^2) of its mean
     energy = energy - variance * (1 + 3 / np.sqrt(2 * np.pi * SMOOTH**2))
     centre, spread = _second_moments(_strong(energy))
-    radius = ENVELOPES * np.sqrt(2 * np.linalg.eigvalsh(np.nan_to_num(spread))[:, 1, None, None])
+    # a field is looked at within three standard deviations of its envelope
+    radius = 3.0 * np.sqrt(2 * np.linalg.eigvalsh(np.nan_to_num(spread))[:, 1, None, None])
     # whole inside the radius, nothing from half as much again on
     window = np.clip(3 - 2 * _distance(fields.shape[1:], centre) / radius, 0, 1)
     window = np.nan_to_num(window * window * (3 - 2 * window), nan=1.0)
@@ -196,7 +191,8 @@ def _without_noise(fields: np.ndarray) -> np.ndarray:
     noise = variance * np.square(window).sum(axis=(1, 2), keepdims=True)
     power = np.square(np.abs(spectrum))
     # a soft threshold: what stands out far stays whole
-    gain = np.maximum(1 - np.divide(FLOORS * noise, power, out=np.full_like(power, np.inf), where=power > 0), 0)
+    # frequencies with less than three times the noise's power are left out
+    gain = np.maximum(1 - np.divide(3.0 * noise, power, out=np.full_like(power, np.inf), where=power > 0), 0)
     return np.fft.ifft2(spectrum * gain).real
 
 
@@ -204,12 +200,14 @@ def _noise_variance(fields: np.ndarray) -> np.ndarray:
     """Estimate the variance of white noise from the weakest quarter of pixels and of the spectrum, (H, 1, 1)."""
     power = np.square(np.abs(np.fft.fft2(fields))) / fields[0].size
     weakest = [np.quantile(one, 0.25, axis=(1, 2), keepdims=True) for one in (power, np.square(fields))]
-    return np.minimum(weakest[0] / POWER_QUARTILE, weakest[1] / PIXEL_QUARTILE)
+    # lower quartiles of what white noise of variance 1 has in a frequency (exponential) and in a pixel (chi-square)
+    return np.minimum(weakest[0] / 0.2877, weakest[1] / 0.1015)
 
 
 def _strong(energy: np.ndarray) -> np.ndarray:
     """Set faint energy to zero."""
-    return np.where(energy < FAINT * energy.max(axis=(1, 2), keepdims=True), 0, np.maximum(energy, 0))
+    # fainter pixels are not part of a field
+    return np.where(energy < 0.01 * energy.max(axis=(1, 2), keepdims=True), 0, np.maximum(energy, 0))
 
 
 def _second_moments(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -247,7 +245,7 @@ def _distance(image_shape: tuple[int, ...], centre: np.ndarray) -> np.ndarray:
 def _spectral(fields: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, ...]:
     """Measure padded spectra: selectivity, direction of the wave (radians), peak frequency, radial and even share."""
     height, width = fields.shape[1:]
-    sides = (PADDED * height, PADDED * width)
+    sides = (4 * height, 4 * width)  # frequencies then lie close enough for rings
     rows, columns = np.fft.fftfreq(sides[0]), np.fft.fftfreq(sides[1])
     shift = [np.exp(2j * np.pi * f * c[:, None]) for f, c in zip((rows, columns), centre.T)]
     # with the centre at the origin, the real part belongs to what is even about it

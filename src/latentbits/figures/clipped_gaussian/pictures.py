@@ -45,8 +45,7 @@ from latentbits.figures.windows import Window, boundary_ends
 
 __all__ = ["plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"]
 
-MOST_COLUMNS = 24
-WIDE, SQUARE = (7.2, 4.6), (5.6, 5.6)  # inches
+SQUARE = (5.6, 5.6)  # inches
 BITS, GAUSSIAN = PALETTE[0], ACCENT
 BINARY_NAME, LATENT_NAME = "$C^{ss}$ of the bits", "$C^{xx}$ of the Gaussian behind them"
 
@@ -78,7 +77,7 @@ def plot_spectra(
     Axes
     """
     both = [spectrum_of(binary), spectrum_of(latent)]
-    ax = axes_or_new(ax, WIDE)
+    ax = axes_or_new(ax, (7.2, 4.6))
     shown = np.concatenate([np.abs(one.eigenvalues[one.kinds != 0]) for one in both])
     if len(shown) == 0:
         raise DataError("all eigenvalues are zero: there is no spectrum to draw")
@@ -180,7 +179,7 @@ def plot_weights(
     return plot_fields(weights, image_shape, ax, labels=words, n_columns=across, colours="signed")
 
 
-def plot_loadings(weights: np.ndarray, column_names: Sequence[str], ax: Any = None, most: int = MOST_COLUMNS) -> Any:
+def plot_loadings(weights: np.ndarray, column_names: Sequence[str], ax: Any = None, most: int = 24) -> Any:
     """Plot the weights of hidden variables as a heat map: one line a column of the table, one column a variable.
 
     Only the columns that they explain best are shown, grouped by the hidden variable with the largest weight.

@@ -25,7 +25,6 @@ __all__ = [
     "words_of_match",
 ]
 
-SIMILAR = 0.8  # cosine from which two weight vectors count as the same; chance gives 0.3 at 64 inputs
 MOST_UNITS = 10  # whose 2^m Gaussians are listed
 
 
@@ -39,7 +38,7 @@ class Match(NamedTuple):
     cosine: float
 
 
-def match_units(learned: np.ndarray, target: np.ndarray, least: float = SIMILAR) -> list[Match]:
+def match_units(learned: np.ndarray, target: np.ndarray, least: float = 0.8) -> list[Match]:
     """Match learned units to those of a target by the cosine between their weights (section 4).
 
     Units are first assigned one to one, so that the absolute cosines add up to the most: a machine with one unit

@@ -32,8 +32,6 @@ from latentbits.reports.strongest import telling_weights
 
 __all__ = ["plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"]
 
-LEAST_BAR = 0.02  # of the longest, that a bar must have to be drawn where none are negative
-
 
 # --- Hinton diagrams ---
 
@@ -286,7 +284,7 @@ def plot_unit_bars(
         ax.text(left, above - 0.15, words[unit], fontsize=SMALL + 1, fontweight="bold", color=INK, parse_math=False)
         for line, column in enumerate(columns):
             value, y = weights[unit, column], above + line + 0.5
-            if not is_signed and value < LEAST_BAR * top:
+            if not is_signed and value < 0.02 * top:  # a bar too short to be seen
                 continue  # with both signs, a small weight between them tells where zero is
             ax.barh(y, reach * value / top, 0.72, left + middle, color=ACCENT if value > 0 else PALETTE[0], zorder=2)
             name = short(str(column_names[column]), 20)

@@ -29,9 +29,6 @@ __all__ = [
     "telling_items",
 ]
 
-OUTLYING = 0.1  # share of the rows, the farthest out, that are not taken for typical of their side
-MARGIN = 0.06  # of a window, beyond the outermost row
-
 
 class Boundaries(NamedTuple):
     """Lines on which a bit is as likely one as zero: `components` (q, d), `intercept` (d,), `names` or None."""
@@ -127,7 +124,7 @@ def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: in
     return Glyphs(means[first[order]], counts[order], groups[first[order]])
 
 
-def data_window(places: np.ndarray, margin: float = MARGIN) -> Window:
+def data_window(places: np.ndarray, margin: float = 0.06) -> Window:
     """Choose the box round all places, with a margin; where there is no extent, that of the prior.
 
     >>> data_window(np.array([[0.0, 0.0], [10.0, 1.0]]), margin=0.1)
@@ -216,7 +213,7 @@ def spread_places(means: np.ndarray, n_places: int = 5) -> np.ndarray:
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)
     round_cloud = left[:, scale > 1e-9 * max(scale.max(initial=0.0), 1e-300)]
     radius = np.square(round_cloud).sum(axis=1)
-    able = np.flatnonzero(radius <= np.quantile(radius, 1 - OUTLYING))
+    able = np.flatnonzero(radius <= np.quantile(radius, 0.9))  # the farthest out are not typical of their side
     chosen = [able[np.argmin(radius[able])]]
     nearest = np.square(round_cloud[able] - round_cloud[chosen[0]]).sum(axis=1)
     while len(chosen) < n_places and nearest.max() > 0:

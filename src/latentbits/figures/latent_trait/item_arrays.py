@@ -14,12 +14,6 @@ from latentbits.figures.placing import spread_apart
 
 __all__ = ["GroupsOfPersons", "NameColumns", "WrightMap", "name_columns", "observed_by_others", "wilson", "wright_map"]
 
-MOST_TERMS = 2**22  # rows x nodes held at once
-MOST_GROUPS, PERSONS_PER_GROUP = 10, 50
-FLAT = 1e-6  # a curve that rises by less says nothing of the place
-FURTHEST = 6.0  # standard deviations of the trait from 0: items beyond are written at the edge
-MOVED = 0.5  # of a line of text: names this far from their place still tell it
-
 
 class GroupsOfPersons(NamedTuple):
     """Groups of persons for each item, made by what their other answers say; all are (d, g), NaN for an empty group.
@@ -97,7 +91,7 @@ def observed_by_others(
     expected = _expected_by_others(bits, np.asarray(log_weights), np.asarray(curves, np.float64))
     d = bits.shape[1]
     if n_groups is None:
-        n_groups = int(np.clip(counts.sum() // PERSONS_PER_GROUP, 3, MOST_GROUPS))
+        n_groups = int(np.clip(counts.sum() // 50, 3, 10))  # about 50 persons in a group
     means, ones, sizes = np.zeros((3, d, n_groups))
     for item in range(d):
         answered = ~np.isnan(bits[:, item]) & (counts > 0)
@@ -126,7 +120,7 @@ def _expected_by_others(bits: np.ndarray, log_weights: np.ndarray, curves: np.nd
     tiny = np.finfo(np.float64).tiny
     log_one, log_zero = np.log(np.maximum(curves, tiny)), np.log(np.maximum(1 - curves, tiny))  # (m, d)
     expected = np.empty(bits.shape)
-    step = max(1, MOST_TERMS // len(curves))
+    step = max(1, 2**22 // len(curves))  # rows x nodes held at once
     for start in range(0, len(bits), step):
         some = bits[start : start + step]
         ones, zeros = some == 1, some == 0
@@ -152,7 +146,7 @@ def _equal_groups(values: np.ndarray, counts: np.ndarray, n_groups: int) -> np.n
 
 def _inverse(nodes: np.ndarray, curve: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Invert a rising or falling curve at given values; NaN for NaN, and 0 where it hardly changes."""
-    if np.ptp(curve) < FLAT:
+    if np.ptp(curve) < 1e-6:  # a curve that rises by less says nothing of the place
         return np.where(np.isnan(values), np.nan, 0.0)
     up = curve if curve[-1] > curve[0] else curve[::-1]
     places = nodes if curve[-1] > curve[0] else nodes[::-1]
@@ -196,7 +190,8 @@ def wright_map(scores: np.ndarray, difficulty: np.ndarray, weights: np.ndarray |
     known = np.isfinite(scores)
     if not known.any():
         raise DataError("a Wright map needs scores of persons, and none is a finite number")
-    near = difficulty[np.abs(difficulty) <= FURTHEST]
+    # standard deviations of the trait: items beyond are written at the edge
+    near = difficulty[np.abs(difficulty) <= 6.0]
     inside = np.concatenate([scores[known], near])
     reach = max(float(np.ptp(inside)), 1.0)
     low, high = float(inside.min() - 0.04 * reach), float(inside.max() + 0.04 * reach)
@@ -240,7 +235,8 @@ def name_columns(
     most = max(1, int(size[0] // max(np.max(widths, initial=1.0), 1.0)))
     columns, heights, last = np.zeros(len(places), int), places.copy(), np.full(most, -np.inf)
     for item in np.argsort(places, kind="stable"):
-        free = np.flatnonzero(places[item] - last >= line * (1 - MOVED))
+        # names half a line from their place still tell it
+        free = np.flatnonzero(places[item] - last >= line * 0.5)
         column = int(free[0]) if len(free) else int(np.argmin(last))
         columns[item], last[column] = column, max(places[item], last[column] + line)
     for column in range(most):

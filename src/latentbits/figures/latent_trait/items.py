@@ -20,7 +20,6 @@ __all__ = ["plot_item_fit", "plot_test_information", "plot_wright_map"]
 CURVE, POINTS = PALETTE[0], ACCENT
 PERSONS = "#b9c6d1"
 FIRST, GAP = 16.0, 8.0  # points from the scale to the first column of names, and between columns
-LEAST_POINT, LARGEST_POINT = 8.0, 42.0  # square points: groups of persons, by their size
 
 
 def plot_item_fit(
@@ -49,7 +48,7 @@ def plot_item_fit(
     there = groups.counts[item] > 0
     x, y, counts = groups.places[item, there], groups.observed[item, there], groups.counts[item, there]
     ax.vlines(x, groups.low[item, there], groups.high[item, there], color=POINTS, linewidth=1.1, zorder=3)
-    sizes = np.clip(LARGEST_POINT * counts / groups.counts.max(), LEAST_POINT, None)
+    sizes = np.clip(42.0 * counts / groups.counts.max(), 8.0, None)  # square points, by the size of the group
     ax.scatter(x, y, s=sizes, color=POINTS, linewidths=0, zorder=4)
     ax.set_xlim(float(points[0]), float(points[-1]))
     ax.set_ylim(-0.03, 1.03)

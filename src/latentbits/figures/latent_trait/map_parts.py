@@ -31,8 +31,7 @@ __all__ = [
 
 # ten shapes and seven colours come together again only after seventy labels
 SHAPES = ("o", "^", "s", "D", "v", "P", "X", "<", "p", ">")
-MOST_ELLIPSES = 6
-SMALLEST_GLYPH, LARGEST_GLYPH = 6.0, 600.0  # square points
+SMALLEST_GLYPH = 6.0  # square points
 LINE_COLOUR = "#66737f"
 RAMP, STEPS = (
     ("#3a6fb5", "#6f9bb8", "#b9a76b", "#e08a26", "#c2352b"),
@@ -68,7 +67,7 @@ def draw_glyphs(
     glyphs = coincident(means, groups)
     most = int(glyphs.counts.max(initial=1))
     one = float(np.clip(14_000 / max(len(glyphs.counts), 1), SMALLEST_GLYPH, 16.0))  # many glyphs are small ones
-    one = min(one, LARGEST_GLYPH / most)
+    one = min(one, 600.0 / most)
     area = np.maximum(one * glyphs.counts, SMALLEST_GLYPH)
     if colours is None:
         shapes = [SHAPES[group % len(SHAPES)] for group in range(len(names))]
@@ -201,7 +200,7 @@ def rings_of(
     if covariances is None or len(means) == 0:
         return []
     if rows is None:
-        places = spread_places(means, MOST_ELLIPSES)
+        places = spread_places(means, 6)
         rows = np.argmin(np.square(means[:, None] - places).sum(axis=2), axis=0).tolist()
     return [(means[row], np.asarray(covariances)[row][np.ix_(pair, pair)]) for row in rows]
 

@@ -14,7 +14,6 @@ from latentbits.figures.style import GREY, PAPER, STYLE
 
 __all__ = ["plot_several_maps"]
 
-WIDTH, HEIGHT = 4.6, 5.2  # inches of a map
 UNSEEN = 0.02  # probability below which a row is not drawn on a map
 AREA = 16.0  # square points of a row that is surely on the map
 
@@ -55,7 +54,7 @@ def plot_several_maps(
     if axes is None:
         plt = import_extra("matplotlib.pyplot", extra="plot", purpose="drawing")
         with plt.rc_context(STYLE):
-            made = plt.subplots(1, n_maps, figsize=(WIDTH * n_maps, HEIGHT), squeeze=False, layout="constrained")
+            made = plt.subplots(1, n_maps, figsize=(4.6 * n_maps, 5.2), squeeze=False, layout="constrained")
         axes = list(made[1][0])
     number = 0
     for place, ax in enumerate(axes):

@@ -15,7 +15,6 @@ __all__ = ["MOST_NAMED", "plot_tree", "tree_size"]
 
 MOST_NAMED = 64  # columns that have a line with a name each
 THICKEST = 6.0  # points of the edge with the most in common
-BULGE = 0.42  # of the way from pixel to pixel
 EDGE = "#8fa1b0"
 
 
@@ -118,4 +117,4 @@ def _past_pixels(start: np.ndarray, end: np.ndarray) -> np.ndarray:
         return _straight(start, end)
     t = np.linspace(0, 1, 17)[:, None]
     aside = np.array([-along[1], along[0]]) / np.hypot(*along)
-    return start + t * along + 4 * BULGE * t * (1 - t) * aside
+    return start + t * along + 4 * 0.42 * t * (1 - t) * aside  # of the way from pixel to pixel

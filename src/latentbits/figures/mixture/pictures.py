@@ -13,7 +13,6 @@ from latentbits.figures.style import PALETTE, PAPER, axes_or_new, short
 
 __all__ = ["plot_class_profiles"]
 
-MOST_COLUMNS = 60
 APART = 0.5  # of a line of the table, over which the classes of a column are spread
 BAND = "#f4f6f7"
 
@@ -24,7 +23,7 @@ def plot_class_profiles(
     names: Sequence[str] | None = None,
     ax: Any = None,
     errors: np.ndarray | None = None,
-    most: int = MOST_COLUMNS,
+    most: int = 60,
 ) -> Any:
     """Plot P(bit = 1) in each latent class: one line a column of the table, one colour and shape a class.
 

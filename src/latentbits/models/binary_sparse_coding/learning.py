@@ -24,7 +24,6 @@ from latentbits.models.binary_sparse_coding.recipes import Recipe
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
 from latentbits.models.binary_sparse_coding.tuning import (
     LEAST_GAIN_NATS_PER_ROW,
-    MANY_STARTS_CELLS,
     STARTS_AT_ONCE,
     STARTS_AT_ONCE_CELLS,
 )
@@ -74,7 +73,7 @@ class Plan(NamedTuple):
         """Return the most starts of a table, by its rows x columns x causes."""
         if self.n_init is not None:
             return self.n_init
-        return 16 if cells <= MANY_STARTS_CELLS else 2
+        return 16 if cells <= 2**23 else 2  # rows x columns x causes up to which there may be more starts than two
 
     def at_a_time(self, cells: float) -> int:
         """Return how many starts are learned from together: with few rows several take little longer than one."""

@@ -28,7 +28,7 @@ from latentbits.core.module import Module
 from latentbits.core.states import sparse_states
 from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.candidates import linear_terms, select
-from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS, MOST_KERNEL_FEATURES
+from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS
 
 __all__ = [
     "ON_CPU",
@@ -210,7 +210,7 @@ def expectations(params: Params, shared: Shared, batch: Batch, states: States, w
     n_candidates, n_features = states.bits.shape[1], states.features.shape[1]
     if axis == 0 and batch.observed is None and len(states.bits) == 2 ** len(params.components):
         return _over_all_states(shared, t)
-    if way.cuda and n_features <= MOST_KERNEL_FEATURES:
+    if way.cuda and n_features <= 127:  # these and 1 fill a row of a tile
         top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, t.pairs], 1))
     else:
         top, sums = _sum_states(states, t, axis)

@@ -12,14 +12,12 @@ MOST_SETTLED_CAUSES, MOST_SETTLED_STATES = 14, 2**24
 
 # --- starts ---
 
-MANY_STARTS_CELLS = 2**23  # rows x columns x causes up to which there may be more starts than two
 STARTS_AT_ONCE, STARTS_AT_ONCE_CELLS = 8, 2**21  # and rows x columns x causes up to which several are learned at once
 
 # --- parameters ---
 
 LEAST_NOISE_SHARE = 1e-4  # of the rows' root mean square: float32 has no more digits
 LEAST_PRIOR = 1e-8  # pi stays this far from 0 and 1
-LEAST_PIVOT_SHARE = 1e-6  # of a cause's expected rows, in (6): below, float32 has no digits left
 LEAST_USED_ROWS = 0.5  # a cause that is expected in fewer rows than this is not used, and starts again,
 LEAST_LEARNABLE_ROWS = 1e-20  # and in fewer than this it has nothing to learn from
 
@@ -33,4 +31,3 @@ GATHERED_ROWS = 64  # whose candidates' components are gathered at a time, where
 # --- kernels ---
 
 ROWS_PER_TILE, STATES_PER_TILE = 64, 128
-MOST_KERNEL_FEATURES = 127  # of a state: these and 1 fill a row of a tile

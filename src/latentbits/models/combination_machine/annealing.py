@@ -43,12 +43,9 @@ from latentbits.models.combination_machine.tuning import (
     ANNEALING_CHAINS,
     ANNEALING_TEMPERATURES,
     BASE_COMPONENTS,
-    FALL_SWEEPS,
     FLOATS_PER_SLICE,
     MEAN_CHAINS,
     MEAN_SWEEPS,
-    MEAN_TEMPERATURES,
-    ROW_CHAINS,
     ROW_TEMPERATURES,
 )
 
@@ -107,7 +104,7 @@ def annealed_log_sum(
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
     base: Base | None = None,
-    n_chains: int = ROW_CHAINS,
+    n_chains: int = 64,
     n_steps: int = ROW_TEMPERATURES,
 ) -> Annealed:
     """Estimate log p(x_o) + log Z of each row: exp(-E) is summed over the missing inputs and all hidden states.
@@ -138,7 +135,7 @@ def annealed_means(
     observed: Float[Array, "rows inputs"],
     base: Base | None = None,
     n_chains: int = MEAN_CHAINS,
-    n_steps: int = MEAN_TEMPERATURES,
+    n_steps: int = 20,
     n_kept: int = MEAN_SWEEPS,
 ) -> tuple[Annealed, Float[Array, "rows hidden"], Float[Array, "rows inputs"]]:
     """Estimate the same, coarser, with E[h_i | x_o] and E[x_j | x_o]: means over `n_kept` sweeps of weighted chains.
@@ -276,7 +273,7 @@ def _fall(units: Units, machine: Machine, key: Key[Array, ""], n_chains: int) ->
     density = jax.random.uniform(density_key, (n_chains, 1), machine.weights.dtype)
     u = jax.random.uniform(hidden_key, (n_chains, machine.weights.shape[0]), density.dtype)
     x = units.draw(input_key, input_field(machine, (u < density).astype(density.dtype)))
-    return gibbs(units, machine, walk_key, x, FALL_SWEEPS)
+    return gibbs(units, machine, walk_key, x, 50)  # from a hidden state to a mode nearby
 
 
 def _begin(

@@ -34,11 +34,7 @@ from latentbits.models.combination_machine.likelihood import (
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.rows import takes_ones
 from latentbits.models.combination_machine.tuning import (
-    CLIMB_PATIENCE_PASSES,
-    CLIMB_PATIENCE_SHARE,
     HELD_OUT_LEAST_ROWS,
-    MOMENTUM_STEP_SHARE,
-    PASSES_PER_PRIOR,
     REFIT_PASSES,
 )
 
@@ -55,7 +51,7 @@ def _momentum(learned: Learned) -> Callable[..., tuple[Bordered, Params]]:
     def update(
         rate: Number, state: Bordered, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Bordered, Params]:
-        velocity = gradient(shared, stats, learned) + MOMENTUM_STEP_SHARE * state
+        velocity = gradient(shared, stats, learned) + 0.9 * state  # of the last step is taken again
         return velocity, moved(params, bordered(params) + rate * velocity)
 
     return update
@@ -114,7 +110,7 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
         old = evidence.now(prior, params.precision)
         known = evidence.information(units, shared.expected, n)
         chosen = evidence.precision(prior, old, params.weights, known)
-        new = xp.where(progress.iteration % PASSES_PER_PRIOR == 0, chosen, old)
+        new = xp.where(progress.iteration % 10 == 0, chosen, old)
         optimiser = lbfgs.penalised(state.optimiser, new - old, pull)
         value = (stats.log_weights[0].sum() - 0.5 * new * xp.square(params.weights).sum()) / n - shared.log_z
         point = coordinates.of(here).reshape(-1)
@@ -154,8 +150,10 @@ def climb(
     return Iterate(
         name,
         **_climbing(units, learned, held_out, max_active, prior, max_terms),
-        patience=CLIMB_PATIENCE_PASSES,
-        patience_share=CLIMB_PATIENCE_SHARE,
+        # held-out rows may fall for 100 passes before they rise; units that share a cause part late, after hundreds of
+        # passes
+        patience=100,
+        patience_share=0.5,
         stops_early=max_terms is None and learned.weights,  # some terms of Z make no likelihood
     )
 

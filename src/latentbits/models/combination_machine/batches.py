@@ -22,7 +22,7 @@ from latentbits.models.combination_machine.centring import Centre, centre_of, ce
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, expectations, gradient
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.rows import takes_ones
-from latentbits.models.combination_machine.tuning import CENTRE_STEP_SHARE, HELD_OUT_LEAST_ROWS
+from latentbits.models.combination_machine.tuning import HELD_OUT_LEAST_ROWS
 
 __all__ = ["Epochs", "Pace", "adam", "best_epoch"]
 
@@ -96,7 +96,8 @@ def _adam(learned: Learned) -> Callable[..., tuple[Epochs, Params]]:
         now = stats.log_weights[1].sum() - stats.n_held_out * shared.log_z
         so_far = xp.where(over, 0, state.held_out) + xp.stack([now, stats.n_held_out])
 
-        share = xp.maximum(CENTRE_STEP_SHARE, 1 / (1 + progress.step)) * (stats.n_learned > 0)
+        # of the centre's way to the mean of a batch
+        share = xp.maximum(0.02, 1 / (1 + progress.step)) * (stats.n_learned > 0)
         means = stats.clamped / some(stats.n_learned)
         centre = followed(state.centre, centre_of(means, learned.input_bias), share)
         optimiser, change = direction(state.optimiser, centred(gradient(shared, stats, learned), centre))

@@ -31,7 +31,6 @@ from latentbits.models.combination_machine.patterns import Conditional, by_input
 from latentbits.models.combination_machine.tuning import (
     HOLES_MOST_UNITS,
     LEARNING_MOST_UNITS,
-    LEARNING_SWEEPS,
     LOG2_STATES_PER_BLOCK,
     PATTERN_MOST_BITS,
 )
@@ -318,7 +317,7 @@ def moments_by_gibbs(
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
     weight: Float[Array, " rows"],
-    n_sweeps: int = LEARNING_SWEEPS,
+    n_sweeps: int = 20,  # a row's chain is a fresh one at every pass
 ) -> tuple[Float[Array, " rows"], Machine]:
     """Sample one state of each row's chain after a walk, so that the noise averages out over rows and passes."""
 

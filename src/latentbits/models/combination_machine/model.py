@@ -47,13 +47,10 @@ from latentbits.models.combination_machine.rows import fields, inputs_of, takes_
 from latentbits.models.combination_machine.sums import log_partition
 from latentbits.models.combination_machine.truncation import few_active
 from latentbits.models.combination_machine.tuning import (
-    DRAWN_MOST_UNITS,
     HOST_MOST_FLOATS,
     LOG2_STATES_PER_BLOCK,
     PURSUIT_NATS_PER_PARAMETER,
-    RANDOM_WEIGHTS_LENGTH,
     ROWS_PER_BATCH,
-    SAMPLED_RATE_SHARE,
 )
 
 __all__ = [
@@ -273,7 +270,8 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
         machine = machine_of(params)
         if max_active is not None:
             return face(draws.among(units, machine, keys, sparse_states(n_hidden, max_active)))
-        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= DRAWN_MOST_UNITS else annealed_draws
+        # rows are drawn exactly, from a table of all states
+        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= 22 else annealed_draws
         return face(drawn(units, machine, keys))
 
     def row_floats(n_columns: int) -> int:
@@ -286,7 +284,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
 
 
 def _random_weights(key: AnyKey, shape: tuple[int, int]) -> Float[Array, "hidden inputs"]:
-    return RANDOM_WEIGHTS_LENGTH * normal(key, shape) / np.sqrt(shape[1])
+    return 0.8 * normal(key, shape) / np.sqrt(shape[1])  # random, so that units differ
 
 
 @cache
@@ -418,7 +416,8 @@ def model(
     if learner == "stochastic" or (explored and sampled):
         seen = held_out if explored else 0.0
         pace = (n_epochs, n_updates if explored else None, ROWS_PER_BATCH, seen)
-        rate = learning_rate * (SAMPLED_RATE_SHARE if explored else 1)
+        # chains cannot follow steps as long as those that exact expectations allow
+        rate = learning_rate * ((1 / 3) if explored else 1)
         stages.append(stochastic.persistent(units, learned, rate, *pace, recipe.n_chains, weight_prior))
     elif explored:
         stages.append(

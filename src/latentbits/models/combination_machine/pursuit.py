@@ -79,7 +79,7 @@ from latentbits.models.combination_machine.pairs import (
     variance_left,
     without,
 )
-from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, PURSUIT_NATS_PER_PARAMETER, START_ROW_SHARE
+from latentbits.models.combination_machine.tuning import BIT_MOST_MEAN, PURSUIT_NATS_PER_PARAMETER
 
 __all__ = ["Pursuit", "RowState", "Stats", "stage"]
 
@@ -216,7 +216,7 @@ class Search(Module):
 def _starts(free: bool, rows: Float[Array, "starts inputs"], variance: Float[Array, ""]) -> Pairs:
     """Make candidates that begin at parts of rows, the other half on the opposite side where its centre is free."""
     xp = namespace(rows)
-    shift, each = START_ROW_SHARE * rows, xp.zeros(len(rows), rows.dtype)
+    shift, each = 0.5 * rows, xp.zeros(len(rows), rows.dtype)  # of a row: from whole rows the sums of gains are smaller
     centre = -shift if free else xp.zeros_like(shift)
     return Pairs.of(each, centre, shift - centre, variance + each)
 

@@ -36,9 +36,6 @@ from latentbits.models.combination_machine.likelihood import Learned, Shared, St
 from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight, machine_of, some
 from latentbits.models.combination_machine.rows import takes_ones
 from latentbits.models.combination_machine.tuning import (
-    CHAINS_MOMENTUM,
-    MEAN_MEMORY_SHARE,
-    PRIOR_STEP_SHARE,
     TEMPERED_LEVELS,
 )
 
@@ -130,12 +127,15 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
         seen = xp.where(over, 0, state.seen) + stats.n_learned
         known = evidence.information(units, expected, n_rows)
         old = evidence.now(prior, params.precision)
-        alpha = old + PRIOR_STEP_SHARE * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
+        # of the prior's way to the one that the rows would choose
+        alpha = old + 0.02 * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
         pull = xp.where(n_rows > 0, alpha / some(n_rows), 0) * xp.pad(params.weights, [(0, 1), (0, 1)])
         slope = gradient(Shared(shared.log_z, expected), stats, learned) - pull
-        optimiser, change = direction(state.optimiser, slope, CHAINS_MOMENTUM)
+        # more would let the machine run away from its chains
+        optimiser, change = direction(state.optimiser, slope, 0.5)
         machine = bordered(params) + pace.step(stats, progress) * change
-        share = xp.maximum(1 / (1 + MEAN_MEMORY_SHARE * progress.step), 1e-3)
+        # of the updates so far: how far back the running mean reaches
+        share = xp.maximum(1 / (1 + 0.02 * progress.step), 1e-3)
         mean = state.mean + share * (machine - state.mean)
         at = state.epoch + over, seen, n_rows
         params = moved(params, machine).replace(precision=alpha)

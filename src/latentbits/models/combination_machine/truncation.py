@@ -24,9 +24,6 @@ from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
 from latentbits.models.combination_machine.tuning import (
     OUTSIDE_CHAINS,
-    OUTSIDE_SWEEPS,
-    OUTSIDE_TEMPERATURES,
-    SPARSE_MOST_STATES,
     STATES_PER_BLOCK,
 )
 
@@ -90,7 +87,7 @@ def _active_units(m: int, max_active: int) -> Int[np.ndarray, "states active"]:
     if max_active < 0:
         raise ValueError(f"max_active must be at least 0, got {max_active}")
     n_states, width = count_sparse_states(m, max_active), min(max_active, m)
-    if n_states > SPARSE_MOST_STATES:
+    if n_states > 2**24:
         raise ValueError(f"{m} units have {n_states} states with at most {max_active} active, which is too many")
     table = np.full((n_states, width), m, np.int32)
     row = 0
@@ -138,8 +135,8 @@ def left_out(
     log_odds: Float[Array, " hidden"],
     key: Key[Array, ""],
     n_chains: int = OUTSIDE_CHAINS,
-    n_steps: int = OUTSIDE_TEMPERATURES,
-    n_sweeps: int = OUTSIDE_SWEEPS,
+    n_steps: int = 100,
+    n_sweeps: int = 10,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Estimate the share of Z of the states with more than `max_active` units on, and its standard error.
 

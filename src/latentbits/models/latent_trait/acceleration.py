@@ -77,10 +77,12 @@ def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) 
     # with many of them few nodes are used, and posteriors are narrow, so that EM hardly crawls
     xp = namespace(seen, exact)
     few = np.array([0.0, tuning.CAUTION_FACTOR_FEW_COLUMNS])
-    many = np.array([tuning.NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
-    net = np.array([tuning.NET_NOISE_NATS_PER_ROW, tuning.CAUTION_FACTOR_MANY_COLUMNS])
+    # objectives are known to that where columns are many: few nodes are in use
+    many = np.array([5e-6, tuning.CAUTION_FACTOR_MANY_COLUMNS])
+    net = np.array([5e-5, tuning.CAUTION_FACTOR_MANY_COLUMNS])  # points of nets move with the rows' posteriors
     by_grid = xp.where(seen >= nodes.MANY_COLUMNS, many, few)
-    by_nodes = xp.append(np.array(tuning.LONGEST_STEP_LOG_ODDS), by_grid if structure.on_grid else net)
+    # log-odds of a column: where bits are separable, their curvature vanishes
+    by_nodes = xp.append(np.array(4.0), by_grid if structure.on_grid else net)
     return xp.where(exact, np.array([np.inf, 0.0, np.nan]), by_nodes)
 
 
@@ -88,7 +90,7 @@ def begin(structure: Structure, params: Any, move: Move, seen: Number | None, ex
     """Begin; `exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
     flat, _ = _raveled(params)
     longest, noise, caution = steps_of(structure, float(params.bias.shape[-1]) if seen is None else seen, exact)
-    start = anderson.start(flat, 2, tuning.ANDERSON_STEPS)
+    start = anderson.start(flat, 2, 5)  # steps to look back on
     return State(start, move, longest, noise, caution)
 
 

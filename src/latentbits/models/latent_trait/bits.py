@@ -136,7 +136,7 @@ def point_stats(
 ) -> Stats:
     """Sum gradient and curvature of the expected log-likelihood, for a step of iteratively re-weighted least squares.
 
-    Above `MOST_PAIRED_LATENTS` latents the curvature is that of a row's mean 4 P (1 - P) times its moments, as if they
+    Above seven latents the curvature is that of a row's mean 4 P (1 - P) times its moments, as if they
     did not go together: one product for each row, not for each point, whose number of pairs would be most of the work.
     Where the gradient vanishes stays the same.
 
@@ -152,7 +152,7 @@ def point_stats(
     n, m, q = points.shape
     _, k = pairs(q + 1)
     sign = 2 * values - 1 if seen is None else (2 * values - 1) * seen
-    if q <= tuning.MOST_PAIRED_LATENTS:
+    if q <= 7:  # up to seven latents, products of pairs are summed over points
         curvature = point_curvature(seen, tanh, share, points)
     else:
         curvature = over_rows(moments, jnp.einsum("nk,nkd->nd", share, _spread(seen, tanh))).T / 4

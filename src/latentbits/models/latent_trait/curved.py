@@ -133,7 +133,7 @@ def _net(n_points: int, q: int) -> np.ndarray:
 def _points(structure: Structure, key: Key[Array, ""]) -> Float[Array, "points latents"]:
     """Make points of a standard normal: a net, shifted by chance around the torus, through the normal quantile."""
     shifted = (_net(structure.n_points, structure.q) + jax.random.uniform(key, (structure.q,))) % 1
-    least = tuning.NET_LEAST_COORDINATE
+    least = 1e-6  # distance from 0 and 1
     return jax.scipy.special.ndtri(jnp.clip(shifted, least, 1 - least))
 
 
@@ -170,7 +170,7 @@ def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params
     straight = initialisation.init_params(q, ALL_BITS, False, straight_key, summary)
     sizes = (q, *widths, len(summary.mean))
     layers = [jax.random.normal(one, (a, b)) * np.sqrt(2 / a) for one, (a, b) in zip(each, pairwise(sizes))]
-    layers[-1] = layers[-1] * tuning.FIRST_BENDS_SHARE
+    layers[-1] = layers[-1] * 0.1  # of what units of a layer usually add
     # bends are at different places along each of the first units
     offsets = [jax.random.normal(one, (b,)) * (k == 0) for k, (one, b) in enumerate(zip(each[len(layers) :], widths))]
     return Params(straight.weights, straight.bias, tuple(layers), tuple(offsets))
@@ -271,7 +271,8 @@ def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> Scored:
 
 def _variance(deviations: Any) -> Any:
     """Compute the variance of the mean of deviations, the last axis."""
-    return (deviations**2).sum(-1) / ((tuning.LIKELIHOOD_NETS - tuning.NETS_OFF_SPREAD) * tuning.LIKELIHOOD_NETS)
+    # eight nets say little of their spread: `nodes.importance`
+    return (deviations**2).sum(-1) / ((tuning.LIKELIHOOD_NETS - 3) * tuning.LIKELIHOOD_NETS)
 
 
 def _too_low(deviations: Any) -> Any:
@@ -323,11 +324,11 @@ def _mode(params: Params, batch: Batch, first: Float[Array, "rows latents"]) -> 
 
     def climb(_: Any, z: Float[Array, "rows latents"]) -> Float[Array, "rows latents"]:
         _, step = around(z)
-        tried = jnp.stack([z, *(z + length * step for length in tuning.CURVED_STEP_LENGTHS)])
+        tried = jnp.stack([z, *(z + length * step for length in (1.0, 0.5, 0.25, 0.0625))])  # the best is taken
         best = jnp.argmax(jax.vmap(height)(tried), axis=0)
         return jnp.take_along_axis(tried, best[None, :, None], axis=0)[0]
 
-    return around(jax.lax.fori_loop(0, tuning.CURVED_MODE_STEPS, climb, first))[0]
+    return around(jax.lax.fori_loop(0, 25, climb, first))[0]
 
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:

@@ -226,7 +226,7 @@ def _odd(t: np.ndarray) -> np.ndarray:
 
 def _directions(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Choose two axes: across lines, and along them, where the steep column that changes least changes most."""
-    angle = np.pi * (np.arange(tuning.GRID_DIRECTIONS) + 0.5) / tuning.GRID_DIRECTIONS
+    angle = np.pi * (np.arange(48) + 0.5) / 48  # of half a circle
     along = np.stack([np.cos(angle), np.sin(angle)], 1)
     size = np.linalg.norm(w, axis=1, keepdims=True)
     share = np.abs(w @ along.T) / np.maximum(size, 1e-300) + (size < tuning.GRID_STEEP_SLOPE)
@@ -291,7 +291,7 @@ def _density(columns: _Sigmoids, t: np.ndarray) -> np.ndarray:
 def _mesh(columns: _Sigmoids, low: float, high: float) -> np.ndarray:
     """Choose points between which s(t) is a cubic to the last digits that matter."""
     parts = [np.linspace(low, high, int((high - low) / tuning.MESH_SPACING) + 2)]
-    closer = tuning.MESH_ARCSINH_SPACING
+    closer = 0.2  # of arcsinh(slope times distance / 2), around steep columns
     for slope, offset in zip(*columns):
         steep = abs(slope)
         if steep > tuning.GRID_STEEP_SLOPE:

@@ -10,7 +10,6 @@ from jaxtyping import Float
 from latentbits.core.arrays import AnyKey, Array, namespace, normal, repeat
 from latentbits.core.deterministic_sums import over_rows
 from latentbits.core.model import Summary
-from latentbits.models.latent_trait import tuning
 from latentbits.models.latent_trait.column_kinds import Columns, Params
 
 __all__ = ["awake", "init_params"]
@@ -87,5 +86,5 @@ def awake(key: AnyKey, params: Any, state: Any) -> Any:
     """
     weights = np.asarray(params.weights)
     size = np.sqrt(np.mean(weights**2, -2, keepdims=True))
-    longer = np.maximum(tuning.LEAST_WEIGHT_RMS / np.maximum(size, 1e-12), 1)
+    longer = np.maximum(0.5 / np.maximum(size, 1e-12), 1)  # of a component where quadrature begins
     return params.replace(weights=weights * longer)

@@ -11,7 +11,6 @@ from latentbits.core.batch import Batch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.module import Module
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import tuning
 from latentbits.models.latent_trait.item_params import Params, places_of
 from latentbits.models.latent_trait.item_rows import Integral, Rows, integrate, rows_of
 from latentbits.models.latent_trait.structure import Count
@@ -111,7 +110,7 @@ def _squares(
     """Sum products of scores by scores over the rows of each group and the points."""
     n, m, n_local = scores.shape
     # row by row first, as a pass over all points for each group is slow
-    if groups > 1 and n_local <= tuning.ITEM_MOST_PARAMETERS_PER_POINT * m:
+    if groups > 1 and n_local <= 4 * m:  # a matrix of each row is then no larger than other arrays
         return _by_group(group, jnp.einsum("nkl,nkm->nlm", share[..., None] * scores, scores), groups)
 
     def products(of_group: Float[Array, " rows"]) -> Float[Array, "local local"]:

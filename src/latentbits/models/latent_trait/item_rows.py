@@ -49,7 +49,7 @@ def nodes_for(params: Params) -> int:
     slopes = np.abs(np.asarray(params.items)[..., 0]).max(1, initial=0.0)
     steepest = float(np.max(slopes * np.exp(np.asarray(params.log_sd))))
     n = tuning.ITEM_FEWEST_NODES
-    while n < tuning.ITEM_MOST_NODES_OF_USE and unresolved(steepest, n):
+    while n < 7681 and unresolved(steepest, n):
         n = 2 * n - 1
     return n
 

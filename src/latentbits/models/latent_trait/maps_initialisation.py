@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from latentbits.core.arrays import AnyKey, Array, categorical, namespace, repeat, split, uniform
 from latentbits.core.model import Summary
-from latentbits.models.latent_trait import initialisation, tuning
+from latentbits.models.latent_trait import initialisation
 from latentbits.models.latent_trait.column_kinds import Columns
 from latentbits.models.latent_trait.map_params import Params
 from latentbits.models.latent_trait.structure import Count, Structure
@@ -64,7 +64,7 @@ def _groups(columns: Columns, n_maps: int, key: AnyKey, summary: Summary) -> Int
         count = chosen.sum(0)[:, None]
         return xp.where(count > 0, chosen.T @ table / xp.maximum(count, 1), centres)
 
-    return xp.argmin(distances(repeat(tuning.KMEANS_ROUNDS, body, centres)), 1)
+    return xp.argmin(distances(repeat(20, body, centres)), 1)
 
 
 def _within(columns: Columns, key: AnyKey, member: Bool[Array, " sampled"], summary: Summary) -> Summary:

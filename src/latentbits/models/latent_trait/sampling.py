@@ -21,7 +21,7 @@ from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.module import Module
 from latentbits.core.packed_symmetric import products
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import bits, tuning
+from latentbits.models.latent_trait import bits
 from latentbits.models.latent_trait.column_kinds import Params
 
 __all__ = ["Shared", "Stats", "e_step", "log_likelihoods", "prepare", "prior_sample", "regress"]
@@ -104,4 +104,4 @@ def regress(
         w, b = bits.maximise(at.weights, at.bias, here, precision, tied, longest)
         return Params(w, b, at.log_variance, at.centre, at.scale)
 
-    return jax.lax.fori_loop(0, tuning.LEAST_SQUARES_STEPS, body, params)
+    return jax.lax.fori_loop(0, 8, body, params)  # re-weighted least squares: each is a Newton step

@@ -88,7 +88,8 @@ def _slopes(columns: Columns, params: Params, at: Gaussian) -> Float[Array, "row
 def _turned(columns: Columns, params: Params, at: Gaussian) -> tuple[Gaussian, Float[Array, "rows latents"]]:
     """Turn the Gaussian's axes to the steepest columns, one after the other, and find the largest slope along each."""
     slopes, q = _slopes(columns, params, at), at.mean.shape[1]
-    flat = jnp.broadcast_to(tuning.FLAT_SLOPE * jnp.eye(q, dtype=slopes.dtype), at.scale.shape)
+    # below, it does not matter along which axis a column changes
+    flat = jnp.broadcast_to(1e-3 * jnp.eye(q, dtype=slopes.dtype), at.scale.shape)
     axes: list[Array] = []
     left = jnp.concatenate([slopes, flat], 1)
     for _ in range(q):
@@ -108,7 +109,7 @@ def _sizes(slopes: Float[Array, "rows latents"]) -> Int[Array, "rows latents"]:
     """Count evenly spaced nodes along each axis: as many as slopes ask for, fewer where these are too many in all."""
     q = slopes.shape[1]
     asked = 2 * nodes.REACH * slopes / tuning.RESOLVED_SLOPE_TIMES_SPACING + 1
-    asked = jnp.clip(asked, tuning.EVEN_FEWEST_NODES_PER_AXIS, tuning.EVEN_MOST_NODES[1])
+    asked = jnp.clip(asked, 17, tuning.EVEN_MOST_NODES[1])  # a Gaussian needs as many
     order = jnp.argsort(asked, axis=1)
     room, given = jnp.full(len(slopes), float(tuning.EVEN_MOST_NODES[q]), slopes.dtype), []
     for k in range(q):  # the smallest wish first

@@ -88,4 +88,5 @@ def floats_of_grid(n: int) -> int:
 
 def floats_of_nodes(structure: Structure, n_nodes: Count | None, n: int) -> int:
     rule = quadrature.learning_rule(structure.q, nodes_by(structure, n_nodes, n))
-    return 3 * structure.columns.n_outputs(n) * max(len(rule.nodes), tuning.CHUNK_FEWEST_POINTS)
+    # with fewer, a small table would be one chunk, and use one core
+    return 3 * structure.columns.n_outputs(n) * max(len(rule.nodes), 25)

@@ -4,23 +4,12 @@ import math
 
 # ---------------------------------------------------------------- learning
 
-LONGEST_STEP_LOG_ODDS = 4.0  # of a column: where bits are separable, their curvature vanishes
-NOISE_NATS_PER_ROW = 5e-6  # to which objectives are known where columns are many: few nodes are in use
-NET_NOISE_NATS_PER_ROW = 5e-5  # the same of nets, whose points move with the rows' posteriors
 # How often what a step promises may be left to gain: with few columns slow directions hide behind a small gain.
 CAUTION_FACTOR_MANY_COLUMNS, CAUTION_FACTOR_FEW_COLUMNS = 1.0, 10.0
-ANDERSON_STEPS = 5  # that the method looks back on
 PATIENCE_PASSES = 5  # without gain: a bold step, a cautious one and shorter ones, each taken back
 NEAR_NATS_PER_ROW = 1e-4  # left to gain where the bound has gone near enough, or starts differ enough to choose one
-FEW_POINTS_LEFT_NATS_PER_ROW = 1e-5  # a few points are not right to more
-CHUNK_FEWEST_POINTS = 25  # that chunks are made for: with fewer, a small table would be one chunk, and use one core
-LEAST_WEIGHT_RMS = 0.5  # of a component where quadrature begins
 LEAST_VARIANCE_SHARE = 1e-4  # of the column's own: a column that the latents explain wholly would run to 0
 LEAST_SHARE_OF_ROWS = 1e-10  # of a map that no row is on any more
-KMEANS_ROUNDS = 20  # on the sample of rows that several maps begin with
-LEAST_SQUARES_STEPS = 8  # of re-weighted least squares in an M-step by a sample; each is a Newton step
-VARIATIONAL_MOST_ROUNDS = 200  # of (8) and (6, 7) in turn; where bits are near-separable convergence is slow
-MOST_PAIRED_LATENTS = 7  # up to which products of pairs of them are summed over points
 FACTORS_PER_LOGARITHM = 8  # whose product is far from the smallest number, and loses no digit
 
 # ---------------------------------------------------------------- rules that adapt to rows
@@ -36,7 +25,6 @@ MOST_NODES_PER_DIMENSION = {1: 481, 2: 41, 3: 15, 4: 13}  # from four dimensions
 # Latents up to which a number of points of a net finds a posterior's mean; off by a little in each of many dimensions,
 # it would leave the weights of the points that go there to a few of them.
 START_NET_POINTS_BY_DIMENSIONS = ((6, 32), (8, 128), (math.inf, 512))
-MODE_ROUNDING_EPS = 4  # by which a density may fall in a step, as near its maximum it is known no better
 
 # ---------------------------------------------------------------- evenly spaced nodes of steep columns
 
@@ -45,10 +33,8 @@ RESOLVED_SLOPE_TIMES_SPACING = 1.5  # right to exp(-2 pi^2 / 1.5), 2e-6
 # The same of the first nodes.  Where three dimensions make them dear, a probability was wrong by 1e-4 at most, of
 # tables with 6 to 20 columns and slopes of scale 0.8 to 2: the steepest column is seldom along an axis.
 FIRST_SLOPE_TIMES_SPACING = {1: 1.7, 2: 1.7, 3: 2.1}
-EVEN_FEWEST_NODES_PER_AXIS = 17  # which a Gaussian needs
 EVEN_MOST_NODES = {1: 1281, 2: 2**15, 3: 2**18}  # in all, by dimensions
 ROWS_TOGETHER_ON_CPU, ROWS_TOGETHER_ON_GPU = 2, 1024  # a GPU would do nothing but begin with few
-FLAT_SLOPE = 1e-3  # below which it does not matter along which axis a column changes
 
 # ---------------------------------------------------------------- a grid for all rows
 
@@ -61,28 +47,17 @@ GRID_ERROR_BY_LINE_STEP = {0.5: 2e-6, 0.75: 2e-4, 1.0: 2e-3}
 GRID_ERROR_BY_PLANE_STEP = {0.6: 1e-5, 0.75: 5e-5, 1.0: 1e-3}
 GRID_MOST_NODES_TIMES_COLUMNS = 2**22
 GRID_STEEP_SLOPE = 2.0  # from which a mesh to find nodes by is made closer
-GRID_DIRECTIONS = 48  # of half a circle, to choose that of the lines from
 # Of a row, by which chunks are made: 512 rows of 64 columns.  What nodes cost by themselves, once a chunk, is then a
 # quarter of what rows do; larger chunks would leave cores without work where tables are small.
 GRID_FLOATS_PER_ROW = 2**13
 MESH_SPACING = 0.1  # where no column is steep
-MESH_ARCSINH_SPACING = 0.2  # around steep columns, of arcsinh(slope times distance / 2)
 
 # ---------------------------------------------------------------- items
 
 ITEM_REACH_SD = 6.0  # of the trait, which nodes span
 ITEM_FEWEST_NODES, ITEM_MOST_NODES = 61, 481
-ITEM_MOST_NODES_OF_USE = 7681  # that rows are looked at with
-ITEM_MODE_STEPS = 30  # of Fisher scoring, from the best node
-ITEM_MOST_PARAMETERS_PER_POINT = 4  # of a group, for a matrix of each row: it is no larger than other arrays
-NEWTON_LEFT_NATS_PER_ROW = 1e-10  # the last steps of Newton's method double the digits, and cost no more than others
 
 # ---------------------------------------------------------------- curved surfaces
 
 LIKELIHOOD_NETS = 8  # whose differences are the error of a likelihood
-NETS_OFF_SPREAD = 3  # taken off their number where their spread is estimated, as eight say little: `nodes.importance`
 ROWS_PER_UPDATE = 128
-NET_LEAST_COORDINATE = 1e-6  # distance from 0 and 1
-FIRST_BENDS_SHARE = 0.1  # of what units of a layer usually add that they do to begin with
-CURVED_MODE_STEPS = 25  # to the mode of a posterior
-CURVED_STEP_LENGTHS = (1.0, 0.5, 0.25, 0.0625)  # shares of each step, of which the best is taken

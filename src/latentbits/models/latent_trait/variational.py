@@ -16,7 +16,7 @@ from latentbits.core.arrays import Array
 from latentbits.core.gaussians import Gaussian, from_precision, moments
 from latentbits.core.packed_symmetric import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import column_kinds, tuning
+from latentbits.models.latent_trait import column_kinds
 from latentbits.models.latent_trait.column_kinds import Columns, Params, Rows, Stats
 
 __all__ = ["converge", "improve", "prior", "stats_of"]
@@ -46,7 +46,7 @@ def converge(
     columns: Columns,
     params: Params,
     rows: Rows,
-    most: int = tuning.VARIATIONAL_MOST_ROUNDS,
+    most: int = 200,  # where bits are near-separable convergence is slow
     tolerance: float = 1e-3,
 ) -> Gaussian:
     """Iterate (8) and (6, 7) from a cold start for the posterior of each row, until no mean moves by `tolerance`.

@@ -62,7 +62,7 @@ def climb(
         xp.sqrt(xp.maximum(trials + beta, 1)),
         slack=tuning.CLIMB_VALUE_ROUNDING_EPS * epsilon * xp.abs(value),
         floor=epsilon**2 * 1000 * stats.n_rows * x.size,
-        unseen=tuning.CLIMB_UNSEEN_CURVATURE,
+        unseen=1e-4,  # of directions that secants have not seen: a cause that is hardly needed fades slowly
     )
     return state, _like(params, -xp.log(xp.maximum(xp.cos(ahead / 2) ** 2, TINY)))
 

@@ -35,7 +35,6 @@ from jaxtyping import Float, Int, Key
 
 from latentbits.core.annealing import Annealed, log_mean_weight
 from latentbits.core.arrays import Array
-from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.gibbs import by_blocks, folded, sweep
 from latentbits.models.noisy_or.network import Params, log_joint
 
@@ -76,9 +75,9 @@ def _estimate(
     # sizes; chains lie side by side, those of all rows one after the other
     n = on.shape[1]
     n_units = sum(len(w) for w in params.weights)
-    n_components = min(n_chains, tuning.PILOT_MOST_COMPONENTS)
-    n_pilot = jnp.maximum(n_steps // tuning.PILOT_STEPS_PER_STEP, 1)
-    n_kept = jnp.maximum(n_steps // tuning.PILOT_STEPS_PER_SWEEP, 1)
+    n_components = min(n_chains, 16)
+    n_pilot = jnp.maximum(n_steps // 5, 1)
+    n_kept = jnp.maximum(n_steps // 10, 1)
     on, off = jnp.tile(on, (1, n_chains)), jnp.tile(off, (1, n_chains))
 
     def stage(k: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -102,7 +101,8 @@ def _components(
     A chain is drawn to the mean of all chains of its row, and that to 1/2.
     """
     n_chains = total.shape[1]
-    doubt, shared = tuning.PILOT_DOUBT_CHAINS, tuning.PILOT_SHARED_SWEEPS
+    # that a component has from the other chains of the pilot, beside its own
+    doubt, shared = 0.5, 2.0  # on either side, so that q is never certain
     mean = (total.sum(1, keepdims=True) / n_kept + doubt) / (n_chains + 2 * doubt)
     own = (total + shared * mean) / (n_kept + shared)
     return jnp.swapaxes(jnp.log(own) - jnp.log1p(-own), 0, 1)
@@ -116,7 +116,7 @@ def _prior_odds(params: Params) -> Float[Array, " units"]:
         if means:
             quiet = quiet * jnp.prod(1 + means[0][:, None] * jnp.expm1(-params.weights[layer]), 0)
         means.insert(0, 1 - quiet)
-    least = tuning.ANNEALING_LEAST_PROBABILITY
+    least = 1e-5  # of a unit to be on, or off, before any input is known
     on = jnp.clip(jnp.concatenate(means), least, 1 - least)  # in float32 a unit may be on for sure
     return jnp.log(on) - jnp.log1p(-on)
 

@@ -24,7 +24,7 @@ def init(net: Settings, key: AnyKey, summary: Summary) -> Params:
     xp = namespace(summary)
     sizes = [len(summary.mean), *net.layer_sizes]
     weights = tuple(xp.zeros((above, below)) for below, above in pairwise(sizes))
-    first = xp.full(sizes[0], xp.maximum(tuning.START_INPUT_BIAS, net.leak) if net.bias else net.leak)
+    first = xp.full(sizes[0], xp.maximum(0.02, net.leak) if net.bias else net.leak)
     params = Params(weights, (first, *(xp.full(size, tuning.START_HIDDEN_BIAS) for size in net.layer_sizes)))
     for layer in range(1, net.n_layers + 1 if net.paper else 2):
         params = _with_new_layer(net, layer, fold_in(key, layer), params)
@@ -42,7 +42,8 @@ def _with_new_layer(net: Settings, layer: int, key: AnyKey, params: Params) -> P
     weights, biases = list(params.weights), list(params.biases)
     weights[layer - 1] = uniform(key, weights[layer - 1].shape, *tuning.START_WEIGHTS)
     if layer > 1:
-        kept = tuning.START_BIAS_SHARE * biases[layer - 1] if net.bias else xp.zeros_like(biases[layer - 1])
+        # of its bias a unit keeps when it gets parents
+        kept = 0.2 * biases[layer - 1] if net.bias else xp.zeros_like(biases[layer - 1])
         biases[layer - 1] = xp.maximum(kept, net.leak)
     return Params(tuple(weights), tuple(biases))
 

@@ -123,7 +123,8 @@ def state_statistics(
         # bits without a cause: P(the bias alone has succeeded at least) of each bit that is on
         causeless = by_bias[:, None] * x / -jnp.expm1(-u)
         surprise = -jnp.log(by_bias) @ causeless
-        rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], tuning.ODD_MOST_NATS))
+        # by which a row may be less probable than those before it, and count for more
+        rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], 40.0))
         odd.append(causeless @ rare)
         odd_weight.append(rare.sum())
         # successes of the causes in the layer above, in all rows and in those with the pivot

@@ -35,7 +35,7 @@ def probable_states(
 
         def step(at: tuple[tuple[Array, ...], tuple[Array, Array]], k: Array) -> tuple[Any, None]:
             states, best = at
-            coldness = tuning.MODE_LAST_COLDNESS ** (k / (tuning.MODE_SWEEPS - 1))
+            coldness = 8.0 ** (k / (tuning.MODE_SWEEPS - 1))  # coldness rises from 1
             states, _, _ = sweep(params, on, off, states, folded(own, k), coldness=coldness)
             value = log_joint(params, x, observed, [s.T for s in states])
             better = value > best[1]
@@ -47,5 +47,5 @@ def probable_states(
 
     all_on = states_on(params, on.shape[1])
     nothing = jnp.zeros((sum(map(len, all_on)), on.shape[1]), on.dtype), jnp.full(on.shape[1], -jnp.inf, on.dtype)
-    (states, value), _ = jax.lax.scan(chain, nothing, jnp.arange(tuning.MODE_CHAINS))
+    (states, value), _ = jax.lax.scan(chain, nothing, jnp.arange(8))
     return states.T, value

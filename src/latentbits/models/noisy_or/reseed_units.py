@@ -99,11 +99,13 @@ def from_odd_rows(
     """
     xp = namespace(weights)
     effect = -xp.expm1(-weights)
-    alone = xp.max(effect, axis=1) > tuning.ALONE_EFFECT_SHARE * xp.sum(effect, axis=1)
+    # share of its effect that a unit has at one child, which a bias could do as well
+    alone = xp.max(effect, axis=1) > 0.9 * xp.sum(effect, axis=1)
     cost = 0.5 * xp.log(n_all) * (1 + xp.sum(effect > tuning.CHILD_LEAST_EFFECT, axis=1))
     free = idle_units(effect, gain)[0] | alone | (gain < cost)
     f = xp.clip(odd, tuning.CHILD_LEAST_EFFECT, tuning.CHANGED_MOST_EFFECT)  # a weight of 0 would stay so
-    chosen = free & (xp.cumsum(free) == 1) & (xp.sum(odd > 0.5) >= tuning.ODD_LEAST_BITS)
+    # of the least probable rows, that a cause must explain
+    chosen = free & (xp.cumsum(free) == 1) & (xp.sum(odd > 0.5) >= 3)
     weights = xp.where(chosen[:, None], -xp.log1p(-f), weights)
     rate = xp.minimum(tuning.ODD_ROWS_PER_UPDATE / n_rows, tuning.FRESH_BIAS)
     return weights, xp.where(chosen, -xp.log1p(-rate), bias), chosen
@@ -128,7 +130,7 @@ def idle_units(
     def common_with(part: Float[Array, " children"]) -> Float[Array, " units"]:
         return xp.sum(xp.minimum(part, f), axis=1)
 
-    weak = gain < tuning.IDLE_MOST_NATS
+    weak = gain < 10.0  # its weights are worth at least that
     length = xp.sqrt(xp.maximum(xp.sum(f * f, 1), 1e-12))
     cosine = (f @ f.T) / (length[:, None] * length)
     rank = _rank(gain)
@@ -161,7 +163,8 @@ def without_parts(
     size = xp.sum(f, axis=1)
     largest = xp.argmax(xp.where(inside, size[:, None], -1.0), axis=0)
     rest = f * (1 - f[largest])
-    left = xp.sum(rest * unexplained, axis=1) > tuning.PART_UNEXPLAINED_SHARE * xp.sum(rest, axis=1)
+    # share of the bits of A in a unit for A and B that must be left to the biases
+    left = xp.sum(rest * unexplained, axis=1) > 0.1 * xp.sum(rest, axis=1)
     return rest, inside.any(axis=0) & left
 
 
@@ -213,7 +216,7 @@ def renew(
     xp = namespace(weights)
     # the k-th idle unit takes a half of the k-th best unit to split; ranks by comparison, as sorts take long to compile
     worth = xp.where(idle, -xp.inf, gain)
-    giving = ~idle & (gain > tuning.SPLIT_LEAST_NATS)
+    giving = ~idle & (gain > 0.05)  # gained by a split, per row in which the unit is on
     turn = xp.cumsum(idle) - 1
     takes = idle[:, None] & giving & (turn[:, None] == _rank(worth))  # (idle unit, unit that is split)
     taken, given = takes.any(1), takes.any(0)

@@ -28,7 +28,8 @@ def states_on(params: Params, n_rows: int) -> tuple[Float[Array, "_ rows"], ...]
     """Turn all hidden units on; of very many causes of one child, as many as float32 has an exp(-u) for."""
     states = []
     for layer, weights in enumerate(params.weights):
-        most = tuning.START_MOST_INPUT / jnp.max(params.biases[layer] + jnp.sum(weights, axis=0))
+        # exp(-u) and what is left of it are float32 numbers
+        most = 60.0 / jnp.max(params.biases[layer] + jnp.sum(weights, axis=0))
         place = (
             jnp.arange(1, len(weights) + 1, dtype=weights.dtype) * 0.618034 % 1
         )  # by the golden section: evenly spread
@@ -53,7 +54,7 @@ def sampled_means(
     def chain(number: Array) -> tuple[tuple[Array, ...], Array]:
         own = folded(keys, number)
         states = drawn_states(params, folded(own, 1))
-        states = gibbs(params, on, off, states, folded(own, 2), tuning.MEAN_BURN_SWEEPS).states
+        states = gibbs(params, on, off, states, folded(own, 2), 50).states
 
         def step(k: Array, at: Any) -> Any:
             states, means, bits = at
@@ -65,7 +66,7 @@ def sampled_means(
         _, means, bits = jax.lax.fori_loop(0, tuning.MEAN_SWEEPS, step, (states, zeros, jnp.zeros_like(on)))
         return tuple(m / tuning.MEAN_SWEEPS for m in means), bits / tuning.MEAN_SWEEPS
 
-    return jax.tree.map(lambda x: jnp.mean(x, 0), jax.lax.map(chain, jnp.arange(tuning.MEAN_CHAINS)))
+    return jax.tree.map(lambda x: jnp.mean(x, 0), jax.lax.map(chain, jnp.arange(2)))
 
 
 def sample_given(params: Params, batch: Batch) -> Float[Array, "rows columns"]:
@@ -78,7 +79,8 @@ def sample_given(params: Params, batch: Batch) -> Float[Array, "rows columns"]:
     begin = tuple(jnp.where(k, v, s) for k, v, s in zip(known[1:], values[1:], drawn, strict=True))
     on = values[0]
     frozen = tuple(known[1:])
-    states = gibbs(params, on, known[0] - on, begin, folded(keys, 1), tuning.CLAMPED_SWEEPS, frozen=frozen).states
+    # from a state of the network to one given the clamped units
+    states = gibbs(params, on, known[0] - on, begin, folded(keys, 1), 200, frozen=frozen).states
     p = -jnp.expm1(-(params.biases[0][:, None] + params.weights[0].T @ states[0]))
     u = jax.vmap(lambda key: jax.random.uniform(key, (sizes[0],), p.dtype))(folded(keys, 2)).T
     return jnp.where(known[0], on, (u < p).astype(p.dtype)).T

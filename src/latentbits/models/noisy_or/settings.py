@@ -91,7 +91,8 @@ class Settings(Module):
     @property
     def drawn(self) -> bool:
         """Whether states to learn from are drawn from all states of a row rather than by chains."""
-        few = self.n_layers == 1 and 2 ** self.layer_sizes[0] <= tuning.DRAWN_MOST_STATES
+        # it takes less time to draw one of all than to make a chain
+        few = self.n_layers == 1 and 2 ** self.layer_sizes[0] <= 2**10
         return self.exact_end and not self.exact_all and few
 
     @property

@@ -84,7 +84,7 @@ def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[A
 
     All layers together, the sampled statistics of the second half are averaged.  And once common causes have been
     found, what has been seen of a rare one must be remembered: where no row of an update has it, (9) would set its
-    weights to zero for good.  So a unit looks back on as many updates as it takes to be on in `MEMORY_ROWS` rows,
+    weights to zero for good.  So a unit looks back on as many updates as it takes to be on in 20 rows,
     or on the whole table.
     """
     xp, late = namespace(state.step), state.step - net.n_joint // 2
@@ -95,7 +95,8 @@ def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[A
     shares = []
     for trials in state.average[0]:
         on = xp.max(trials, axis=1)
-        own = xp.where((on > 0) & remembers, xp.clip(on / tuning.MEMORY_ROWS, part, 1.0), 1.0)
+        # rows in which a unit was on, from which its weights are learned
+        own = xp.where((on > 0) & remembers, xp.clip(on / 20.0, part, 1.0), 1.0)
         shares.append(xp.minimum(share, own))
     return shares
 
@@ -146,7 +147,8 @@ def _fitted(
         # the paper leaves the prior of a layer to the one above, which is there from the beginning
         learned = every | (current == layer + 1) | ((current == layer) & (last or not net.paper))
         if net.schedule == "stability" and layer > 0:
-            learned = learned & (change[layer - 1] < tuning.STABLE_CHANGE)
+            # a unit that changes with less than this probability is ready to be learned from
+            learned = learned & (change[layer - 1] < 0.1)
         own = new_weight(bias_seen[layer], bias_credit[layer], net.alpha, net.beta, least)
         if net.bias or last:
             biases[layer] = xp.where(learned, own, biases[layer])
@@ -161,7 +163,8 @@ def _fitted(
 def _least_bias(net: Settings, every: Bool[Array, ""] | bool, n_rows: Float[Array, " _"]) -> Float[Array, " _"]:
     """Bound biases: larger ones help chains of single layers move; in the end rare ones are as rare as they are."""
     xp = namespace(n_rows)
-    return xp.where(every, xp.minimum(net.leak, tuning.RAREST_ONES / (n_rows + 1)), net.leak)
+    # a bit that was never on may be so in the next row
+    return xp.where(every, xp.minimum(net.leak, 0.1 / (n_rows + 1)), net.leak)
 
 
 def _renewed(net: Settings, key: AnyKey, state: State, stats: Stats, params: Params) -> Params:
@@ -184,7 +187,8 @@ def _is_late(net: Settings, state: State) -> Bool[Array, ""]:
 
 def _is_due_for_rare_causes(net: Settings, state: State, part: Float[Array, ""]) -> Bool[Array, ""]:
     """Decide whether to look for rare causes: a table that is seen whole has no rows to look for."""
-    left, every = net.n_updates - state.step, tuning.UPDATES_PER_ODD_START
+    # late in the learning of a layer, units start from the least probable rows
+    left, every = net.n_updates - state.step, 5
     return _is_late(net, state) & (left % every == 0) & (left > every) & (part < 1)
 
 

@@ -28,7 +28,6 @@ QUICK = frozenset(
         "terms_target_small",
     }
 )
-NEAR_LOG_LOSS = 0.006  # log-loss by which a machine may be behind the true one
 TWO_PEAKS_DEVIATIONS = 2.0  # standard deviations between two Gaussians of one width from which their sum has two
 CELLS = {"gradient": "gradient", "pursuit": "pursuit", "short": "pursuit+short", "both": "pursuit+gradient"}
 
@@ -116,7 +115,7 @@ def _ours(large: Mapping[str, Any]) -> Found:
         "starts_pursuit": ahead("pursuit", "starts"),
         "starts_both": ahead("pursuit+gradient", "starts+gradient"),
         "default_behind": averaged(behind),
-        "default_near": share_of(behind <= NEAR_LOG_LOSS),
+        "default_near": share_of(behind <= 0.006),  # log-loss by which it may be behind the true one
     }
 
 

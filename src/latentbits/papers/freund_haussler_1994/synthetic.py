@@ -60,7 +60,6 @@ TRUE = "true"
 # after a pursuit .1 and .5.
 RATES = (0.05, 0.1, 0.5)
 WITHOUT_RATE = ("pursuit", "starts", "default")  # methods: the last finds its own
-N_STARTS = 8  # of every unit of our pursuit
 N_TERMS = 128  # of the 1024 of Z, where gradients follow the largest only
 SEED_SHOWN = 0  # the seed whose machines are drawn
 
@@ -99,7 +98,7 @@ def settings_of(method: str, one: Experiment, rate: float | None = None) -> dict
     prior that was not yet chosen by the rows.
     """
     paper: dict[str, Any] = {"input_bias": False, "recipe": "freund1994"}
-    starts = {"recipe": {**FREUND._asdict(), "pursuit_starts": N_STARTS}}
+    starts = {"recipe": {**FREUND._asdict(), "pursuit_starts": 8}}
     both = {**paper, "learning_rate": rate, "max_iter": one.epochs, "learner": "pursuit+gradient"}
     return {
         "gradient": {**both, "learner": "gradient"},

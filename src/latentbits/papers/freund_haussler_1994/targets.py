@@ -54,8 +54,6 @@ LEVELS = {
     **{str(size): float(size) for size in range(1, 7)},
     **{"abcdef"[size - 1]: -float(size) for size in range(1, 7)},
 }
-LARGE_BIAS = (-23.1, -33.9, -13.9, -18.4, -1.5, -38.4, -0.6, -8.8, -22.6, -14.2)
-SMALL_BIAS = (-2.23, -2.89, 1.63, -0.93, -0.08, -2.47, 1.15, -1.29, -1.71, -1.68)
 MOST_UNITS = 16
 
 
@@ -85,8 +83,10 @@ def parse(patterns: str) -> np.ndarray:
 
 
 TARGETS = {
-    "large": Target(parse(PATTERNS), np.array(LARGE_BIAS)),
-    "small": Target(parse(PATTERNS) / 7, np.array(SMALL_BIAS)),
+    "large": Target(parse(PATTERNS), np.array((-23.1, -33.9, -13.9, -18.4, -1.5, -38.4, -0.6, -8.8, -22.6, -14.2))),
+    "small": Target(
+        parse(PATTERNS) / 7, np.array((-2.23, -2.89, 1.63, -0.93, -0.08, -2.47, 1.15, -1.29, -1.71, -1.68))
+    ),
 }
 
 

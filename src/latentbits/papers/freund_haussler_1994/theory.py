@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 TOLERANCES = (1e-1, 1e-3, 1e-6)  # of a built machine, in total variation
-SPREADS = (0.1, 1.0, 100.0)  # of Dirichlet draws: from almost concentrated to almost uniform
 SCALES = (0.02, 0.01)  # of the target's weights, at which the two normalisers are compared
 
 
@@ -65,7 +64,7 @@ def universality(n: int, rng: np.random.Generator) -> dict[str, float]:
         By this distance: the largest ratio over distributions of several kinds.
     """
     found = dict.fromkeys(map(str, TOLERANCES), 0.0)
-    for spread in SPREADS:
+    for spread in (0.1, 1.0, 100.0):  # of Dirichlet draws: from almost concentrated to almost uniform
         p = rng.dirichlet(np.full(2**n, spread)) + 1e-6  # no state is impossible
         p /= p.sum()
         for tolerance in TOLERANCES:

@@ -49,7 +49,6 @@ MEASURES = ("single_bit", "reconstruction")
 N_EM_STEPS = 4  # of a pursuit, for each unit
 ITERATIONS_PER_SPLIT = 20  # EM iterations before each doubling of a mixture
 TINY = 1e-3
-NEVER_GAIN = -1e9  # a gain below which no fit stops
 SEED_SHOWN = 0  # the seed whose weights are drawn
 CHAINS, STEPS = 512, 2000  # of the annealed log Z of a machine that cannot be summed
 
@@ -397,7 +396,7 @@ def mixture_curve(
     for place, size in enumerate(sizes):
         for stop in stops:
             steps.append(ITERATIONS_PER_SPLIT * place + stop)
-            model = model_of("mixture", size, seed).set_params(max_iter=stop, tol=NEVER_GAIN)
+            model = model_of("mixture", size, seed).set_params(max_iter=stop, tol=-1e9)  # no fit stops by its gain
             models.append(fitted(model, parts[0]).model)
     doublings = {str(ITERATIONS_PER_SPLIT * place): size for place, size in enumerate(sizes)}
     return {"steps": steps, **_errors_along(models, parts, seed), "doublings": doublings}

@@ -30,7 +30,6 @@ __all__ = ["N_CANDIDATES", "N_CAUSES", "accuracy", "counted", "exact_em", "expon
 PRIOR, NOISE = 0.2, 2.0  # of the bars
 CLOSE_ERROR = 0.01  # an expectation, which lies between 0 and 1, is accurate to this
 GAMMAS = (1, 2, 3, 4, 5)  # of 5 candidates
-N_REPEATS = 15  # of each E-step, by turns; the fastest counts
 
 
 def accuracy(folder: Path, n_rows: int, n_sets: int) -> dict[str, Any]:
@@ -182,7 +181,7 @@ def timed(folder: Path, sizes: Sequence[int] = N_CAUSES, n_rows: int = N_ROWS) -
     def compute() -> list[float]:
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
             steps = [_step(n_rows, n, 3, 6) for n in sizes]
-            turns = [[_seconds(step) for step in steps] for _ in range(N_REPEATS)]
+            turns = [[_seconds(step) for step in steps] for _ in range(15)]  # by turns; the fastest counts
         return np.min(turns, axis=0).tolist()
 
     return kept(folder, "time_causes", compute, [sizes, n_rows])

@@ -16,8 +16,7 @@ from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = ["figure_1", "figure_2"]
 
-N_EXAMPLES, N_RANDOM, N_GLOBULAR = 12, 200, 40
-N_GREYS = 15  # of a field, zero among them: with 256 the noise in fields takes twice the bytes, and looks the same
+N_EXAMPLES, N_RANDOM = 12, 200
 TRUTH = (2.0, 2.0)  # pi H and sigma
 
 
@@ -57,7 +56,7 @@ def figure_2(fields: Fields, setup: Setup) -> Any:
     n, shape = len(fields.components), (setup.side, setup.side)
     across = 20 if n >= N_RANDOM else 10
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:N_RANDOM])
-    globular = by_globularity(fields.summary)[: min(N_GLOBULAR, max(n // 10, 1))]
+    globular = by_globularity(fields.summary)[: min(40, max(n // 10, 1))]
     heights = [-(-len(one) // across) for one in (chosen, globular)]
     wide = 8.0 if across == 20 else 7.0
     components = _in_few_greys(fields.components)
@@ -84,5 +83,6 @@ def _in_few_greys(components: np.ndarray) -> np.ndarray:
     >>> _in_few_greys(np.array([[0.0, 7.2, -14.0]])).tolist()
     [[0.0, 8.0, -14.0]]
     """
-    step = np.maximum(np.abs(components).max(1, keepdims=True), 1e-30) / (N_GREYS // 2)
+    # 15 greys of a field, zero among them: with 256 the noise in fields takes twice the bytes, and looks the same
+    step = np.maximum(np.abs(components).max(1, keepdims=True), 1e-30) / 7
     return np.round(components / step) * step

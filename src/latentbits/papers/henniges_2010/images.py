@@ -19,8 +19,6 @@ from latentbits.papers.skeleton import Fitted, Say, fitted, kept
 
 __all__ = ["FULL", "QUICK", "RECIPES", "SMALL", "Fields", "Fit", "Setup", "likeness", "load_images", "run"]
 
-# a field that is whole and more globular than this looks round; most wavelets have 0.01
-GLOBULAR, LOCALISED, INSIDE = 0.1, 0.5, 1.5
 # from the mean and a little noise, and from one active cause
 START: dict[str, Any] = {"init": "mean", "init_scale": None, "init_sparseness": 1.0, "temperature": 1.0}
 RECIPES: dict[str, dict[str, Any]] = {
@@ -168,8 +166,9 @@ def learn(X: np.ndarray, fit: Fit, setup: Setup) -> Fitted:
 
 def count_globular(summary: FieldSummary) -> int:
     """Count fields without a preferred orientation; not those that the border cuts or that fill the patch."""
-    whole = (summary.localisation >= LOCALISED) & (summary.margin >= INSIDE)
-    return int(np.sum(whole & (summary.globularity > GLOBULAR)))
+    whole = (summary.localisation >= 0.5) & (summary.margin >= 1.5)
+    # a whole field that is more globular looks round; most wavelets have 0.01
+    return int(np.sum(whole & (summary.globularity > 0.1)))
 
 
 def likeness(fields: np.ndarray, others: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

@@ -19,14 +19,10 @@ from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 __all__ = ["Plan", "reproduce", "trials"]
 
 START_N_ACTIVE = (5.0, 1.0)  # pi H, of figure 1 C
-ITERATIONS_SHOWN = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
 HATEREN = "vanhateren_one"
-SIMILAR_ENERGY_SHARE = 0.5  # of their energy is shared by fields that count as similar
 ENOUGH_TRIALS = 100  # trials from which shares of them are held to ranges
 
 N_PAPER, N_OTHER, N_DEFAULT = 1000, 200, 100  # trials of the paper's recipe, as in the paper, and of the others
-N_EXACT = 500  # rows of which an iteration with gamma = H is held against exact EM
-RELATIVE_SECONDS = {"ours": 2, "default": 2}  # times as long as the others, about
 OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
 
@@ -100,7 +96,8 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
         for recipe, n in setting.n_trials.items()
         for part in bars.starts_of(n)
     ]
-    longest_first = sorted(blocks, key=lambda one: -one[0] * one[-1] * RELATIVE_SECONDS.get(one[2], 1))
+    # times as long as the others, about
+    longest_first = sorted(blocks, key=lambda one: -one[0] * one[-1] * {"ours": 2, "default": 2}.get(one[2], 1))
     return [
         *(partial(bars.block, folder, *one) for one in longest_first),
         partial(accuracy.accuracy, folder, *plan.n_compared),
@@ -114,7 +111,7 @@ def _figure_1(run: Run) -> dict[str, Any]:
     run.say(f"bars, {run.plan.n_rows} rows: figure 1")
     toy = linear_bars(run.plan.n_rows, size=bars.SIZE, random_state=0)
     traces = {f"from {start:g}": bars.trace(toy, start, seed=0) for start in START_N_ACTIVE}
-    run.draw("1", figures.figure_1(toy, traces, ITERATIONS_SHOWN))
+    run.draw("1", figures.figure_1(toy, traces, (0, 1, 3, 5, 10, 20, 30, 60)))
     runs = {
         name: {"sparseness": one.sparseness.tolist(), "noise": one.noise.tolist(), "recovered": one.recovered}
         for name, one in traces.items()
@@ -231,7 +228,7 @@ def _accuracy(run: Run) -> dict[str, Any]:
         "accurate": averaged(close["3"]),
         "accurate_within": averaged(found["close_within"]["3"]),
         "accurate_more": min((averaged(gain) for gain in gains), key=lambda gain: gain.value),
-        "exact_step": Measured(accuracy.exact_em(N_EXACT)),
+        "exact_step": Measured(accuracy.exact_em(500)),
     }
     return found
 
@@ -316,7 +313,8 @@ def _of_images(
     measured |= {"images_sparseness_ours": single(ours[0]["sparseness"])}
     many, few = (fields[fit.key].components for fit in setup.fits[:2])
     measured["images_similar"] = share_of(
-        images.likeness(few, many, (setup.side, setup.side)) ** 2 >= SIMILAR_ENERGY_SHARE
+        # fields that share half of their energy are similar
+        images.likeness(few, many, (setup.side, setup.side)) ** 2 >= 0.5
     )
     if found["nearest"] is None:
         return measured

@@ -10,7 +10,6 @@ import numpy as np
 from latentbits.papers.forms import fill, table
 from latentbits.papers.henniges_2010.accuracy import CLOSE_ERROR, N_COLUMNS, N_ROWS
 from latentbits.papers.henniges_2010.bars import ALTERED, SIMILAR_COSINE
-from latentbits.papers.henniges_2010.images import GLOBULAR
 from latentbits.papers.pages import Measured, measured_on, page, pictures, share_of
 
 __all__ = ["report"]
@@ -186,7 +185,7 @@ def _images(found: Mapping[str, Any] | None, paper: Mapping[str, Any]) -> list[s
             [{**one, "whose": NAMES["paper"] if one["recipe"] == "paper" else "ours"} for one in fits],
         ),
         "*sigma*: in units of the patches' standard deviation. *Globular*: fields of a globularity above "
-        f"{GLOBULAR:g} that the border does not cut. "
+        "0.1 that the border does not cut. "
         "*Selectivity* (median): 0 for a spot, near 1 for a wavelet with several stripes. *Near the centre* (mean): "
         "share of a field's energy in the disc about its centre that has a quarter of the patch's area. *Envelope* "
         "(median): standard deviation in pixels. *New starts*: of unused causes. In brackets the paper's number, for "

@@ -20,7 +20,6 @@ __all__ = ["THREE_LINES", "figure_2", "figure_3", "figure_4", "figure_5"]
 
 # weights and biases of figure 2: three directions about as far from each other as they can be
 THREE_LINES = (np.array([[1.0, 0.15], [-0.35, 1.0], [0.65, 0.9]]), np.array([0.75, 0.8, -0.7]))
-N_ROWS_SHOWN = 40
 
 
 def _mosaic(size: tuple[float, float], panels: Sequence[Sequence[str]], **ratios: Any) -> tuple[Any, Any]:
@@ -44,7 +43,7 @@ def figure_3(exact: BumpFit, sampled: BumpFit) -> Any:
     """Draw bumps, the spectra of their exact correlations and of a sample's, and the eigenvectors of both."""
     figure, axes = _mosaic((13.0, 8.6), [["rows", "exact"], ["waves", "sampled"]], width_ratios=(1, 1.25))
     n_columns = exact.X.shape[1]
-    rows = sampled.X[:N_ROWS_SHOWN]
+    rows = sampled.X[:40]
     show(axes["rows"], rows)
     axes["rows"].set_aspect("auto")
     axes["rows"].set_xlabel(f"{n_columns} bits, in a ring")

@@ -22,7 +22,6 @@ __all__ = [
 ]
 
 ROWS_AT_ONCE = 65_536
-BIAS_DEVIATION = 0.5  # standard deviation of phi: means of the bits between about 0.16 and 0.84 for two thirds of them
 
 
 class Planes(NamedTuple):
@@ -43,7 +42,8 @@ def random_planes(n_columns: int, n_components: int, bias: bool, rng: np.random.
     """Draw planes in directions that are uniform on the sphere; without biases all go through the origin."""
     weights = rng.standard_normal((n_columns, n_components))
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-    phi = BIAS_DEVIATION * rng.standard_normal(n_columns) if bias else np.zeros(n_columns)
+    # means of the bits between about 0.16 and 0.84 for two thirds of them
+    phi = 0.5 * rng.standard_normal(n_columns) if bias else np.zeros(n_columns)
     return Planes(weights, phi)
 
 

@@ -16,9 +16,6 @@ from latentbits.papers.digits import Twos
 
 __all__ = ["Pair", "fit_twos", "hidden", "nearer", "numbers", "pick_pair", "scored", "wrong_bits"]
 
-N_MORPH_STEPS = 8
-RARE_SHARES = (0.0, 0.01, 0.05, 0.1)  # of the images in which a pixel must be on, and off, or is left out
-
 
 class Pair(NamedTuple):
     """Two rows, and the way from one to the other."""
@@ -48,7 +45,8 @@ def numbers(model: ClippedGaussian, twos: Twos, pair: Pair, wrong: np.ndarray) -
         "smallest": float(latent.eigenvalues[-1]),
         "n_negative": int((latent.kinds < 0).sum()),
         "negative_share": latent.negative_share,
-        "without_rare": [_without_rare(model, least) for least in RARE_SHARES],
+        # of the images in which a pixel must be on, and off, or is left out
+        "without_rare": [_without_rare(model, least) for least in (0.0, 0.01, 0.05, 0.1)],
         "negative_by_chance": _by_chance(twos, model.n_components_),
         "smallest_bits": float(bits.eigenvalues[-1]),
         "by_chance": model.n_components_ / twos.X.shape[1],
@@ -115,7 +113,7 @@ def wrong_bits(model: ClippedGaussian, X: np.ndarray, y: np.ndarray) -> np.ndarr
     return np.count_nonzero((model.thresholds_ + y @ model.components_ > 0) != (X == 1), axis=1)
 
 
-def pick_pair(model: ClippedGaussian, X: np.ndarray, wrong: np.ndarray, n_steps: int = N_MORPH_STEPS) -> Pair:
+def pick_pair(model: ClippedGaussian, X: np.ndarray, wrong: np.ndarray, n_steps: int = 8) -> Pair:
     """Pick two rows and the way between them: of the tenth with the fewest wrong bits, a pair typically far apart.
 
     That is, two of these rows that differ in the median number of bits.

@@ -21,15 +21,13 @@ from latentbits.papers.skeleton import kept
 __all__ = ["SHAPE", "experiment", "name_of", "others", "split"]
 
 SHAPE = (8, 8)
-N_TEST_DIGITS = 297  # of 1797 digits
-N_MIXED = (16, 32)  # components of the mixtures beside it
 
 
 def split(n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Split digits into rows to learn from, and others; fewer if `n_rows` of both together are asked for."""
     X = load_dataset("digits").X
     rows = np.random.default_rng(0).permutation(len(X))[:n_rows]
-    n_test = round(N_TEST_DIGITS / len(X) * len(rows))
+    n_test = round(297 / len(X) * len(rows))  # 297 of all 1797 digits
     return X[rows[n_test:]], X[rows[:n_test]]
 
 
@@ -60,7 +58,7 @@ def others(n_rows: int | None, folder: Path) -> dict[str, list[float]]:
     """Measure bits of every unseen digit under independent bits and mixtures."""
     models = {
         "independent bits": BernoulliProduct(),
-        **{f"mixture of {k}": BernoulliMixture(k, random_state=0) for k in N_MIXED},
+        **{f"mixture of {k}": BernoulliMixture(k, random_state=0) for k in (16, 32)},
     }
 
     def compute() -> dict[str, list[float]]:

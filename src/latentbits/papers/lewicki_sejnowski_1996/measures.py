@@ -31,12 +31,6 @@ __all__ = [
 ]
 
 CHILD_FREQUENCY = 0.5  # f from which a cause has a child
-PATTERN_LINE_FREQUENCY = 0.3  # f from which a pattern has a line
-LEAST_FREQUENCY = 0.1  # f below which a unit does nothing to speak of
-USED_ROWS_SHARE = 0.005  # share of the rows from which a unit is in use
-ALWAYS_ON_SHARE = 0.9  # share of the images from which a unit is as good as always on
-BROAD_LAYER_SHARE = 0.5  # part of the second layer from which a third-layer unit has no pattern
-ONE_SIDED_RATIO = 3.0  # of its frequencies with two top units, from which a unit belongs to one
 
 
 class Images(NamedTuple):
@@ -112,7 +106,7 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     members = {name: {*columns, *(5 + row for row in rows)} for name, (columns, rows) in LINE_PATTERNS.items()}
     f = strengths(weights)
     most = f.max(axis=1, keepdims=True)
-    strong = (f >= most / 2) & (most >= PATTERN_LINE_FREQUENCY)
+    strong = (f >= most / 2) & (most >= 0.3)  # f from which a pattern has a line
     found = [set(np.asarray(lines)[has].tolist()) for has in strong]
     return [next((name for name, own in members.items() if own == one), "") for one in found]
 
@@ -143,13 +137,14 @@ def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> 
     """
     f = strengths(weights)
     reach = f.sum(axis=1) ** 2 / np.maximum((f**2).sum(axis=1), 1e-12) / f.shape[1]
-    free = [name == "" for name in patterns] & (f.max(axis=1) >= LEAST_FREQUENCY)
+    free = [name == "" for name in patterns] & (f.max(axis=1) >= 0.1)  # f from which a unit does something
     reach, on = np.where(free, reach, 0.0), np.where(free, on, 0.0)
     unit = int(np.argmax(reach * on))
     return {
         "broad_reach": float(reach[unit]),
         "broad_on": float(on[unit]),
-        "has_bias": bool(((reach >= BROAD_LAYER_SHARE) & (on >= ALWAYS_ON_SHARE)).any()),
+        # as good as always on, and without a pattern: with half of the second layer
+        "has_bias": bool(((reach >= 0.5) & (on >= 0.9)).any()),
     }
 
 
@@ -223,7 +218,7 @@ def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
     ['right', 'dead', 'other']
     """
     has = strengths(weights) > CHILD_FREQUENCY
-    used = np.ones(len(has), bool) if usage is None else np.asarray(usage) >= USED_ROWS_SHARE
+    used = np.ones(len(has), bool) if usage is None else np.asarray(usage) >= 0.005  # share of the rows
     kinds, places = [], []
     for pixels, alive in zip(has.reshape(len(has), 4, -1), used):
         row, copy, moved, moved_copy = pixels
@@ -263,7 +258,8 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
     {'belong': 0.5, 'agree': 1.0}
     """
     one, other = strengths(weights)
-    tops = np.where(one >= ONE_SIDED_RATIO * other, 1, 0) - np.where(other >= ONE_SIDED_RATIO * one, 1, 0)
+    # a unit belongs to one top unit if its frequency with it is three times that with the other
+    tops = np.where(one >= 3.0 * other, 1, 0) - np.where(other >= 3.0 * one, 1, 0)
     signs = np.array([{"left": 1, "right": -1}.get(kind, 0) for kind in kinds])
     shifts = signs != 0
     sided = shifts & (tops != 0)

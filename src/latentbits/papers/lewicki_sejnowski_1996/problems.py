@@ -41,7 +41,6 @@ __all__ = [
 PROBABILITIES = (0.3, 0.15)  # of a line, as the caption has it; and of a pattern, which is ours
 # how images have patterns (`latentbits.data.toys.lines`), the nearest to the caption of figure 1 first
 LINES: dict[str, Literal["alone", "one", "any"]] = {"lines_alone": "alone", "lines_one": "one", "lines_any": "any"}
-N_DIRECTION_ROWS = 500  # rows by which top units are judged to know the direction
 
 
 class Problem(NamedTuple):
@@ -93,7 +92,7 @@ def of_shifts(model: NoisyOrNetwork) -> Mapping[str, Any]:
     known = model.log_likelihoods(table.X)
     error = np.hypot(np.linalg.norm(table.chance * known.error), float(np.max(known.common_error))) / np.log(2)
     shifts = shifts_in(model)
-    drawn = rows_of("shifts", 0, N_DIRECTION_ROWS)
+    drawn = rows_of("shifts", 0, 500)  # rows by which top units are judged to know the direction
     assert isinstance(drawn, Shifter)
     return {
         "bits": table.bits_under(np.asarray(known.value)),

@@ -20,11 +20,7 @@ __all__ = ["Plan", "reproduce", "trials"]
 
 GOOD_BITS = 10.5  # bits up to which a shifter counts as learned; the paper's best are at about 10
 ENOUGH_RUNS = 10  # runs from which shares and differences are held to ranges
-MANY_DIGITS = 1000  # learned from, where a network is held to be ahead of a mixture
 CHAINS_PROBLEM = "lines_one"  # of the two readings of the caption, the one whose lines are found
-NO_OVERLAP_COSINE = 0.1  # cosine up to which top units do not overlap
-DIGITS_SHOWN = (0, 3)  # of the unseen ones, with their explanations: a six and a two
-N_RESAMPLES = 400  # of the runs with replacement, for the error of a median
 
 
 class Plan(NamedTuple):
@@ -126,7 +122,7 @@ def _median(values: np.ndarray) -> Measured:
     """Compute the median, with its standard error from runs drawn with replacement; one run has none."""
     if len(values) < 2:
         return Measured(float(values[0]), None, 1)
-    drawn = np.random.default_rng(0).choice(values, (N_RESAMPLES, len(values)))
+    drawn = np.random.default_rng(0).choice(values, (400, len(values)))
     return Measured(float(np.median(values)), float(np.median(drawn, axis=1).std()), len(values))
 
 
@@ -243,7 +239,7 @@ def _of_shifts(found: Mapping[str, Any]) -> dict[str, Measured]:
             "shifts_local": averaged(_of(plain, "n_covered")),
             "shifts_units": averaged([_share_of_shifts(one["kinds"]) for one in plain]),
             "shifts_overlap": averaged(_of(plain, "overlap")),
-            "shifts_apart": share_of(_of(plain, "overlap") <= NO_OVERLAP_COSINE),
+            "shifts_apart": share_of(_of(plain, "overlap") <= 0.1),  # a cosine up to which top units do not overlap
             "shifts_sides": averaged(_of(plain, "belong") * _of(plain, "agree")),
             **_schedules("shifts", found["runs"], "n_covered"),
         }
@@ -276,7 +272,7 @@ def _digits(run: Run) -> dict[str, Any]:
     shown = figures.figure_digits(model.weights_, model.biases_, model.sample(60, random_state=0), train[:60])
     run.draw("digits", shown, "digits")
     words = "Two unseen digits, and what explains them"
-    run.draw("digit rows", _explained(model, test[list(DIGITS_SHOWN)], digits.SHAPE, words), "digit_rows")
+    run.draw("digit rows", _explained(model, test[[0, 3]], digits.SHAPE, words), "digit_rows")  # a six and a two
     others = digits.others(plan.n_digits, folder)
     found = {"n_train": len(train), "n_test": len(test), "networks": networks, "others": others}
     run.measured |= _of_digits(found)
@@ -287,6 +283,6 @@ def _of_digits(found: Mapping[str, Any]) -> dict[str, Measured]:
     """Measure one split: the error is that over its unseen digits."""
     best = min(found["networks"].values(), key=lambda one: one["bits"])
     ahead = {name: averaged(np.subtract(bits, best["of_rows"]))._replace(n=1) for name, bits in found["others"].items()}
-    many = found["n_train"] >= MANY_DIGITS
+    many = found["n_train"] >= 1000  # a network of few digits need not be ahead of a mixture
     names = {"independent bits": "digits_independent"} | ({"mixture of 16": "digits_mixture"} if many else {})
     return {name: ahead[model] for model, name in names.items()}

@@ -20,10 +20,7 @@ from latentbits.papers.pages import Measured
 __all__ = ["area_under_curve", "bend", "divergence", "has_loop", "lines_apart", "near", "principal_angles",
            "prototypes_evident", "rounds", "rounds_from_prior", "told_by_place", "two_are_enough"]  # fmt: skip
 
-N_NODES = 21  # a dimension, for the divergence
 ROWS_AT_ONCE = 16
-N_NEIGHBOURS = 15
-SMALLEST_LOOP_PIXELS = 2  # a hole of one is a gap in the ink
 SETTLED_NATS = 0.01  # of a row's bound
 MOST_ROUNDS = 20  # after which the bound of a row is at its end: no row of ours needed more than 5
 N_ITERATIONS = 15  # of EM from the start; after 7 two rounds are enough for every row of the twos
@@ -33,7 +30,7 @@ N_ROWS_COMPARED = 200  # rows whose rounds are counted
 def divergence(model: LatentTrait, X: np.ndarray) -> np.ndarray:
     """Compute the KL divergence of the approximate posterior (eqs. 6, 7) from the exact one of each row, in nats."""
     found, log_p = model.variational(X), model.score_samples(X)
-    rule = gauss_hermite(N_NODES, 2)
+    rule = gauss_hermite(21, 2)
     scale = np.linalg.cholesky(found.covariance)
     out = []
     for first in range(0, len(X), ROWS_AT_ONCE):
@@ -133,7 +130,7 @@ def has_loop(X: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
         parts, n = ndimage.label(np.pad(image == 0, 1, constant_values=True))  # ink may touch at corners only
         sizes = np.bincount(parts.ravel(), minlength=n + 1)[1:]
         sizes[parts[0, 0] - 1] = 0
-        found.append(bool((sizes >= SMALLEST_LOOP_PIXELS).any()))
+        found.append(bool((sizes >= 2).any()))  # a hole of one pixel is a gap in the ink
     return np.array(found)
 
 
@@ -141,7 +138,7 @@ def near(means: np.ndarray, flags: np.ndarray) -> np.ndarray:
     """Compute the share of flagged rows among the nearest neighbours of each row on the map, itself left out."""
     distance = np.square(means[:, None] - means).sum(2)
     np.fill_diagonal(distance, np.inf)
-    return flags[np.argsort(distance, axis=1, kind="stable")[:, :N_NEIGHBOURS]].mean(1)
+    return flags[np.argsort(distance, axis=1, kind="stable")[:, :15]].mean(1)
 
 
 def area_under_curve(score: np.ndarray, flags: np.ndarray) -> Measured:

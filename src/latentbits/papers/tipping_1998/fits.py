@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 N_SAMPLES = 500  # L of eq. 3
-MOST_ITERATIONS = 2000
 REACH_DEVIATIONS = 7.0  # of the grid for the exact error; beyond lie 2e-11 of the prior
 POINTS_AT_ONCE = 2048
 
@@ -96,7 +95,7 @@ def learn(name: str, X: np.ndarray, params: Params, tol: float) -> FitResult:
 
 
 def _learn(model: Model, engine: MemoryEngine, params: Params, tol: float) -> FitResult:
-    return fit(model, engine, seed_key(0), params=params, limits=Limits(MOST_ITERATIONS, tol))
+    return fit(model, engine, seed_key(0), params=params, limits=Limits(2000, tol))
 
 
 def timed_fits(X: np.ndarray, params: Params, names: tuple[str, ...], tol: float, repeats: int) -> dict[str, Timed]:

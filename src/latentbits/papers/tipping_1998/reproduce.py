@@ -42,7 +42,6 @@ from latentbits.papers.tipping_1998.trials import (
 __all__ = ["reproduce", "trials"]
 
 PACES = ("slower", "settles_later")
-N_TURNS = 3  # of the fits that are timed on several sets
 SETTLED_NATS = 0.01  # nats per row: to this the paper prints errors
 OF_CLUSTERS = ("prototypes", "stands_out")  # what a trial finds in the clusters themselves, before any fit
 
@@ -188,7 +187,7 @@ def _pace(out: Path, key: str, digits: Any, seed: int, plan: Plan) -> dict[str, 
     def compute() -> dict[str, float]:
         X = digits if key == "digits" else _toy(float(key.removeprefix("synthetic_")), seed, plan).X
         params = start(X, seed)
-        timed = timed_fits(X, params, MAIN[:2], plan.tol, min(plan.repeats, N_TURNS))
+        timed = timed_fits(X, params, MAIN[:2], plan.tol, min(plan.repeats, 3))
         settled = [_settled(curve(name, X, params, timed[name])) for name in MAIN[:2]]
         whole = [timed[name].cpu_seconds for name in MAIN[:2]]
         return dict(zip(PACES, (after / before for before, after in (whole, settled)), strict=True))

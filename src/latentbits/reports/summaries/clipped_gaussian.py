@@ -23,8 +23,6 @@ from latentbits.reports.summaries.records import (
 
 __all__ = ["show", "summarize"]
 
-FEWEST_EIGENVALUES_SHOWN, MOST_EIGENVALUES_SHOWN = 8, 24  # lines of a screen; JSON has all
-
 
 def summarize(model: Any, rows: Rows) -> Summary:
     """Give the spectrum, and how many pairs are behind it.
@@ -79,7 +77,7 @@ def _left_over(model: Any, pairs: np.ndarray | None) -> float:
 def _eigenvalues(facts: dict[str, Any]) -> Table:
     """Put the spectra side by side."""
     values, d = facts["eigenvalues"], facts["n_columns"]
-    n = min(len(values), MOST_EIGENVALUES_SHOWN, max(FEWEST_EIGENVALUES_SHOWN, facts["n_components"] + 3))
+    n = min(len(values), 24, max(8, facts["n_components"] + 3))  # lines of a screen; JSON has all
     # of the whole spectrum, by size; of a part of it, of the variances, which are 1
     total = sum(map(abs, values)) if facts["n_corrected"] is not None else d - facts["n_constant"]
     columns = {

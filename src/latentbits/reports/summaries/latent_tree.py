@@ -13,10 +13,7 @@ from latentbits.reports.trees import BITS_PER_NAT, around, beyond_chance, by_sta
 
 __all__ = ["show", "summarize"]
 
-MOST_EDGES_SHOWN = 20  # lines of a table that is read on a screen; JSON has all
-MOST_COLUMNS_WITH_STATES = 8  # printed
 MOST_TRANSITIONS = 2**21  # numbers of 4 bytes: 8 MB of a page, before it is compressed
-RARE_SHARE = 0.005  # of the rows: a state that would be printed as 0 %
 
 
 def summarize(model: Any, rows: Rows) -> Summary:
@@ -39,7 +36,7 @@ def summarize(model: Any, rows: Rows) -> Summary:
     of = f" of the largest of {len(model.weights_)} trees, of {model.weights_[tree]:.1%} of the rows"
     title = f"Edges{of if len(model.weights_) > 1 else ''}"
     found = Table([names[j] for j in edges], columns, title, corner="column")
-    tables = [found.first(MOST_EDGES_SHOWN, "{} more: --items writes all")] if edges else []
+    tables = [found.first(20, "{} more: --items writes all")] if edges else []
     if model.hidden and model.emissions_.shape[2] > 1:
         tables.append(_states(model.emissions_[tree], shares, _joined(parents, edges), names))
     return Summary(facts, tuple(tables), {"items": lambda: _columns(model, shares, tree, names)})
@@ -77,14 +74,15 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.n
 
 def _joined(parents: np.ndarray, edges: list[int]) -> list[int]:
     """Find the first columns that edges join, in their order."""
-    return list(dict.fromkeys(j for edge in edges for j in (edge, int(parents[edge]))))[:MOST_COLUMNS_WITH_STATES]
+    return list(dict.fromkeys(j for edge in edges for j in (edge, int(parents[edge]))))[:8]
 
 
 def _states(emissions: np.ndarray, shares: np.ndarray, columns: list[int], names: tuple[str, ...]) -> Table:
     """Make one row a column: its states, the commonest first, with P(bit = 1 | state)."""
     words = []
     for j in columns:
-        common = [t for t in np.argsort(-shares[j], kind="stable") if shares[j, t] >= RARE_SHARE]
+        # others would be printed as 0 %
+        common = [t for t in np.argsort(-shares[j], kind="stable") if shares[j, t] >= 0.005]
         words.append(", ".join(f"{emissions[j, t]:.2f} in {shares[j, t]:.0%}" for t in common))
     some = f" ({len(columns)} of {len(names)} columns)" if len(columns) < len(names) else ""
     chosen = [names[j] for j in columns]

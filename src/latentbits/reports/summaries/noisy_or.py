@@ -22,10 +22,6 @@ from latentbits.reports.summaries.records import (
 
 __all__ = ["show", "summarize"]
 
-MOST_UNITS_SHOWN = 30  # lines of a table that is read on a screen; JSON has all
-MOST_CHILDREN_NAMED = 4  # so that a line stays within 80 characters
-LEAST_STRENGTH_NAMED = 0.1  # 1 - exp(-w): a child that one time in ten is turned on
-
 
 def summarize(model: Any, rows: Rows) -> Summary:
     """Give the mean log-likelihood, its error as an estimate (0 where it was summed), and how often each unit is on."""
@@ -86,15 +82,16 @@ def _layers(model: Any, names: tuple[str, ...], shares: tuple[tuple[float, ...],
             "by itself": measured(strengths(bias)[order], form=".2f"),
         }
         found = Table([own[unit] for unit in order], columns, title=f"Layer {layer}", corner="unit")
-        tables.append(found.first(MOST_UNITS_SHOWN, "{} more: --json has all"))
+        tables.append(found.first(30, "{} more: --json has all"))
         below = own
     return tables
 
 
 def _children(names: list[str], f: np.ndarray) -> str:
     """Name what a unit turns on most surely."""
-    strongest = np.argsort(-f, kind="stable")[:MOST_CHILDREN_NAMED]
-    return in_words(names, f, [j for j in strongest if f[j] >= LEAST_STRENGTH_NAMED], ".2f") or "nothing"
+    strongest = np.argsort(-f, kind="stable")[:4]  # a line of 80 characters holds four
+    # children that are turned on one time in ten
+    return in_words(names, f, [j for j in strongest if f[j] >= 0.1], ".2f") or "nothing"
 
 
 def _weights(model: Any, names: tuple[str, ...]) -> Table:

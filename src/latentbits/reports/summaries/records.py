@@ -17,9 +17,6 @@ __all__ = [
     *("criteria_facts", "criteria_table", "shown_items", "strongest_rows", "values_table"),
 ]
 
-MOST_ITEMS_SHOWN = 100  # lines of a table that is read on a screen; all items go into a file
-N_EXAMPLE_ROWS = 12  # that show a cause on the page
-
 
 # --- what is printed ---
 
@@ -95,7 +92,7 @@ def criteria_table(found: FitReport, more: Mapping[str, Any] | None = None) -> T
 def shown_items(items: Table) -> Table:
     """Give the first items for people: names of quantities in words."""
     columns = {name.replace("_", " "): values for name, values in items.columns.items()}
-    return replace(items, columns=columns).first(MOST_ITEMS_SHOWN, "{} more: --items writes all")
+    return replace(items, columns=columns).first(100, "{} more: --items writes all")
 
 
 def values_table(values: Mapping[str, Any]) -> Table:
@@ -202,7 +199,7 @@ class Shown:
     by_shares: float = 0.0
 
 
-def strongest_rows(active: np.ndarray, most: int = N_EXAMPLE_ROWS) -> np.ndarray:
+def strongest_rows(active: np.ndarray, most: int = 12) -> np.ndarray:
     """Find the rows in which each column of `active` (n, m) is greatest, the greatest first: (m, e).
 
     >>> strongest_rows(np.array([[0.1, 0.9], [0.8, 0.2]]), 1).tolist()

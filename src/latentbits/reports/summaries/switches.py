@@ -11,9 +11,8 @@ from latentbits.reports.record import Table
 from latentbits.reports.strongest import in_words, telling_weights
 from latentbits.reports.summaries.records import Gallery, Layer, Shown, strongest_rows
 
-__all__ = ["MOST_CAUSES_SHOWN", "MOST_COLUMNS_NAMED", "largest_weights", "show"]
+__all__ = ["MOST_COLUMNS_NAMED", "largest_weights", "show"]
 
-MOST_CAUSES_SHOWN = 30  # lines of a table that is read on a screen; JSON has all
 MOST_COLUMNS_NAMED = 4  # so that a line stays within 80 characters
 
 
@@ -48,4 +47,4 @@ def largest_weights(
     if biases is not None:
         columns["bias"] = measured(biases[order], form=".2f")
     found = Table([str(k + 1) for k in order], columns, title=f"{cause.capitalize()}s", corner=cause)
-    return found.first(MOST_CAUSES_SHOWN, "{} more: --items writes all")
+    return found.first(30, "{} more: --items writes all")

@@ -116,7 +116,7 @@ def test_cards_tabs_and_hinton_diagrams_show_the_arrays(named, open_page):
 
 
 def test_many_names_open_in_a_box_of_their_own(show):
-    """The page does not grow by the length of the list; a field narrows it down; no name is cut."""
+    """The page does not grow by the length of the list; a field narrows it down; no name is cut; bars are alike."""
     content = small_content()
     rng, d = np.random.default_rng(2), 300
     names = tuple(f"Does the respondent agree with statement {j}?" if j % 2 else f"c{j}" for j in range(d))
@@ -133,6 +133,7 @@ def test_many_names_open_in_a_box_of_their_own(show):
     assert card.bounding_box()["height"] < before + 250
     cut = card.locator(".name").evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length")
     assert cut == 0
+    assert len(set(card.locator(".bars .bar").evaluate_all("all => all.map((one) => one.clientWidth)"))) == 1
     card.get_by_role("searchbox").fill("statement 29")
     assert sorted(card.locator(".bars .name").all_inner_texts()) == sorted(name for name in names if "t 29" in name)
     card.get_by_role("searchbox").fill("nothing of the kind")
@@ -421,6 +422,10 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(named, images, open_page):
     for _, path in (named, images):
         page = open_page(path, phone=True)
         assert width_of(page) == 390
+        assert page.locator("#axes .scroll").first.evaluate("one => one.scrollWidth <= one.clientWidth")
+        links = [link.bounding_box() for link in page.locator("nav a").all()]
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in links)
+        assert len({box["y"] for box in links}) == 1  # in one line
         for tab in page.get_by_role("tab").all():
             tab.click()
             assert width_of(page) == 390

@@ -105,7 +105,7 @@ def test_how_many_ones_is_no_label():
     (found,) = meanings_of(a_table([], 60, bits), a_map(means), ())
     assert (found.of, found.label) == ("trait 1", "")
     assert in_words([found]).startswith("how many ones a row has (rank correlation 0.9")
-    assert axis_title(0, [found]).startswith("trait 1: number of ones (0.9")
+    assert axis_title(0, [found]).startswith("trait 1: number of ones, rank correlation 0.9")
     holes = np.where(rng.random(bits.shape) < 0.3, np.nan, bits)
     shares = np.nanmean(np.column_stack([holes, np.full(60, 0.5)]), axis=1)
     found = meanings_of(a_table([], 60, holes), a_map(np.column_stack([shares, shares])), ())
@@ -129,8 +129,9 @@ def test_words():
     assert in_words(names_for(said, "noisy OR", 0, 1)) == "Topo, Hummock above Blanket (AUC 0.81)"
     assert in_words([ground]) == "Substrate, highest for Litter (eta squared 0.31)"
     assert in_words([]) == ""
-    assert axis_title(0, [water]) == "trait 1: WatrCont (-0.69)"
-    assert axis_title(1, [ground]) == "trait 2: Substrate (Litter, eta squared 0.31)"
+    assert axis_title(0, [water]) == "trait 1: WatrCont, rank correlation \N{MINUS SIGN}0.69"
+    assert axis_title(0, [water, ones]) == "trait 1: number of ones, rank correlation 0.75"  # the stronger of both
+    assert axis_title(1, [ground]) == "trait 2: Substrate, highest for Litter, eta squared 0.31"
     assert axis_title(1, []) == "trait 2"
 
 

@@ -187,7 +187,10 @@ def test_labels_and_what_axes_and_causes_mean():
     codes, water = (decode_array(arrays.heads[f"labels.{i}"], arrays.texts[f"labels.{i}"]) for i in range(2))
     np.testing.assert_array_equal(codes == 65535, content.table.labels[0].codes < 0)
     np.testing.assert_allclose(water, content.table.labels[1].numbers, rtol=1e-6)
-    assert head["map"]["axes"] == ["trait 1: water (-1.00)", "trait 2: number of ones (0.84)"]
+    assert head["map"]["axes"] == [
+        "trait 1: water, rank correlation \N{MINUS SIGN}1.00",
+        "trait 2: number of ones, rank correlation 0.84",
+    ]
     assert [layer["meanings"] for gallery in head["galleries"] for layer in gallery["layers"]] == [
         [""] * 4,
         ["", "party, left above right (AUC 0.91)", ""],
@@ -205,7 +208,9 @@ def test_the_page_tells_what_axes_mean_without_scripts():
 
     content = small_content()
     page_text = words(content)
-    assert "trait 1 water rank correlation -1.00 &lt; 0.0001 59 trait 2 how many ones a row has" in page_text
+    assert (
+        "trait 1 water rank correlation \N{MINUS SIGN}1.00 &lt; 0.0001 59 trait 2 how many ones a row has" in page_text
+    )
     assert "party rank" not in page_text  # that is of a cause
     assert (
         "Along trait 1: more column 1; less column 2, column 3. Along trait 2: more column 4; less of nothing."
@@ -217,8 +222,10 @@ def test_the_page_tells_what_axes_mean_without_scripts():
         dataclasses.replace(content.meanings[1], label="kind", measure="eta squared", value=0.3, kinds=("x",)),
     ]
     page_text = words(dataclasses.replace(content, meanings=tuple(kinds)))
-    assert "trait 1 party AUC: how often a is further along than b 0.80 0.0021 59" in page_text
-    assert "trait 2 kind eta squared: share of the ranks' variance; furthest along: x 0.30 &lt; 0.0001 60" in page_text
+    assert "trait 1 party, a above b AUC 0.80 0.0021 59" in page_text
+    assert "trait 2 kind, highest for x eta squared 0.30 &lt; 0.0001 60" in page_text
+    for explained in ("AUC is how often", "Eta squared is the share"):  # once, however many lines have one
+        assert page_text.count(explained) == 1
     page_text = words(dataclasses.replace(content, meanings=(), poles=()))
     assert "Neither axis goes with a label or with how many ones a row has" in page_text
     table = dataclasses.replace(content.table, labels=(), left_out_labels=())

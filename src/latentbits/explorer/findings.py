@@ -71,7 +71,7 @@ def findings(
         rows clearly better.
     """
     where = where if where is not None and where.converged else None
-    first = _best(models, table, unfinished, together) + _cut_off(models, unfinished)
+    first = _best(models, table, unfinished, together)
     known = "" if where is None else _labels(table.labels, where.means, [m for m in meanings if m.gallery is None])
     if not models or (_alone(models) is not None and not is_sure(models)):
         return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
@@ -104,33 +104,38 @@ def is_sure(models: Sequence[ModelRow]) -> bool:
 def _best(models: Sequence[ModelRow], table: Table, unfinished: Sequence[ModelRow], together: Together | None) -> str:
     if not models:
         return "No fit has converged."
-    real = table.real
+    real, still_open = table.real, _open(models, unfinished)
     best, alone = models[0], _alone(models)
     if alone is None:
-        among = "Of the models compared, " if len(models) > 1 else ""
+        among = "Of the models compared, " if len(models) > 1 and not still_open else ""
         text = f"{among}{_called(best)} describes unseen rows{' best' if among else ''}, in {best.bits:.1f} bits"
-        return f"{text[0].upper()}{text[1:]} per row."
+        return f"{text[0].upper()}{text[1:]} per row{still_open}."
     if all(family(model.family).alone for model in models):
         none = "No model with anything hidden " + ("has converged" if unfinished else "was fitted")
         return f"{none}; {alone.name} need {alone.bits:.1f} bits for an unseen row."
+    text = f"The {'columns' if real else 'bits'} are not independent: "
     if not np.isfinite(alone.bits):
         return (
-            f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
-            f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
+            f"{text}{_describes(best, still_open)}{_rivals(models)}; {alone.name} hold some of these rows impossible"
+            f"{still_open}."
         )
     if not is_sure(models):
         better = f"describes unseen rows clearly better than {alone.name} do ({alone.bits:.1f} bits per row)"
         if _ahead(models, unfinished):
-            return f"No model that has converged {better}."
+            return f"No model that has converged {better}{still_open}."
         if together is not None and _go_together(together):
-            return f"{_in_pairs(together, table)}, but nothing tried {better}{_closest(models)}."
-        return f"Nothing tried {better}: there is no clear sign of hidden causes."
+            return f"{_in_pairs(together, table)}, but nothing tried {better}{_closest(models)}{still_open}."
+        return f"Nothing tried {better}: there is no clear sign of hidden causes{still_open}."
     gain, error = alone.behind, alone.behind_error
-    places = 1 if error >= 0.1 else 2
-    less = with_error(gain, error, f".{places}f")
-    less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
-    text = f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
-    return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}."
+    less = with_error(gain, error, f".{1 if error >= 0.1 else 2}f") + ("" if real else f" ({gain / alone.bits:.0%})")
+    return f"{text}{_describes(best, still_open)}, {less} fewer than {alone.name} need{_rivals(models)}{still_open}."
+
+
+def _describes(model: ModelRow, still_open: str) -> str:
+    """Say what a row costs by a model, which is not called the best while that is open."""
+    if still_open:
+        return f"by {_called(model)} an unseen row takes {model.bits:.1f} bits"
+    return f"{_called(model)} describes an unseen row in {model.bits:.1f} bits"
 
 
 def _go_together(together: Together | None) -> bool:
@@ -163,19 +168,14 @@ def _rivals(models: Sequence[ModelRow]) -> str:
     return f" ({_and([_called(model) for model in close[:MOST_RIVALS]])} cannot be distinguished from it on these rows)"
 
 
-def _cut_off(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> str:
-    """Name fits that have not converged and are ahead, or else near; what they found is left out."""
-    if ahead := _ahead(models, unfinished):
-        words = _and([f"{_called(model)} ({model.bits:.1f} bits)" for model in ahead])
-        its, was = ("its fit", "is") if len(ahead) == 1 else ("their fits", "are")
-        return f" {words[0].upper()}{words[1:]} {was} ahead so far, but {its} had not converged."
-    near = [
+def _open(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> str:
+    """Say that the best model is not known, where fits that have not converged are ahead, or else near."""
+    found = _ahead(models, unfinished) or [
         model for model in unfinished if models and model.bits - models[0].bits <= NEAR_BITS_SHARE * abs(models[0].bits)
     ]
-    if not near:
+    if not found:
         return ""
-    words = _and([_called(model) for model in near])
-    return f" With more time {words} may do better: {'its fit' if len(near) == 1 else 'their fits'} had not converged."
+    return f"; which model is best is open, since {_and([_called(model) for model in found])} had not converged"
 
 
 def _ahead(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> list[ModelRow]:

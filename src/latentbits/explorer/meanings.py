@@ -72,14 +72,15 @@ def strength(meaning: Meaning) -> float:
 # --- in words ---
 
 
+def name_of(meaning: Meaning) -> str:
+    """Name what goes with an axis, with its direction: "party, left above right"."""
+    ends = {"AUC": ", {} above {}", "eta squared": ", highest for {}"}.get(meaning.measure, "")
+    return (meaning.label or ONES) + ends.format(*meaning.kinds)
+
+
 def goes_with(meaning: Meaning) -> str:
     """Write the label in a sentence, with the number: "WatrCont (rank correlation -0.78)"."""
-    what, number = meaning.label or ONES, f"{meaning.measure} {meaning.value:.2f}"
-    if meaning.measure == "AUC":
-        what += f", {meaning.kinds[0]} above {meaning.kinds[1]}"
-    elif meaning.measure == "eta squared":
-        what += f", highest for {meaning.kinds[0]}"
-    return f"{what} ({number})"
+    return f"{name_of(meaning)} ({meaning.measure} {meaning.value:.2f})"
 
 
 def names_for(meanings: Sequence[Meaning], gallery: str | None, layer: int, number: int) -> list[Meaning]:
@@ -95,12 +96,12 @@ def in_words(meanings: Sequence[Meaning]) -> str:
 
 
 def axis_title(axis: int, meanings: Sequence[Meaning]) -> str:
-    """Write the title of an axis: "trait 1: WatrCont (-0.78)"."""
-    words = []
-    for meaning in meanings:
-        kind = "" if meaning.measure == "rank correlation" else f"{meaning.kinds[0]}, {meaning.measure} "
-        words.append(f"{meaning.label or 'number of ones'} ({kind}{meaning.value:.2f})")
-    return f"trait {axis + 1}" + (f": {', '.join(words)}" if words else "")
+    """Write the title of an axis, with the strongest of its names: "trait 1: WatrCont, rank correlation -0.78"."""
+    if not meanings:
+        return f"trait {axis + 1}"
+    best = max(meanings, key=strength)
+    name = name_of(best) if best.label else "number of ones"
+    return f"trait {axis + 1}: {name}, {best.measure} " + f"{best.value:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def colouring(meanings: Sequence[Meaning], labels: Sequence[Labels]) -> tuple[int, str] | None:

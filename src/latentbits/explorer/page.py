@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from latentbits.core.atomic import write_atomically
 from latentbits.core.version import __version__
 from latentbits.explorer.content import Content
+from latentbits.explorer.meanings import name_of
 from latentbits.explorer.payload import payload_of
 from latentbits.reports.render import shown_under_titles, to_html
 
@@ -102,5 +103,6 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["goes_with"] = name_of
     environment.filters["as_tables"] = lambda reports: Markup("".join(map(to_html, shown_under_titles(reports))))
     return environment.from_string((HERE / "template.html").read_text("utf-8"))

@@ -120,7 +120,8 @@ function* weightParts(layer, cause, page) {
     return;
   }
   const others = layer.kind === "probability" ? page.means : undefined;
-  yield namedBars(shown, layer.below, { scale: layer.scale, label: `Weights of ${name}` }, others);
+  const signed = layer.kind === "signed";
+  yield namedBars(shown, layer.below, { scale: layer.scale, signed, label: `Weights of ${name}` }, others);
 }
 
 /**

@@ -8,7 +8,7 @@ import { filterField, lettersOf, make, makeSvg, themeColour } from "./dom.js";
  * @typedef {{kind?: Kind, scale?: number | [number, number], label?: string}} PictureOptions
  */
 
-const LONG_NAME = 18; // letters: a longer one has a line of its own, above its bar
+const LONG_NAME = 16; // letters: where one is longer, all names of the list stand above their bars, which are as long as each other
 const MANY_NAMES = 30; // in a list, that a field narrows down
 
 /** @type {WeakMap<HTMLCanvasElement, () => void>} */
@@ -150,14 +150,15 @@ export function barList(items, options = {}) {
   const signed = options.signed ?? items.some((item) => item.value < 0);
   const scale = options.scale ?? (Math.max(...items.map((item) => Math.abs(item.value))) || 1);
   const format = options.format ?? shortNumber;
-  const list = make("ol", { class: signed ? "bars signed" : "bars" });
+  const long = items.some(({ name }) => name.length > LONG_NAME);
+  const list = make("ol", { class: `bars${long ? " stacked" : ""}` });
   if (options.label) list.setAttribute("aria-label", options.label);
   /** @param {BarItem} item @param {number} i */
   const entry = (item, i) => {
     const name = options.onpick
       ? make("button", { type: "button", class: "name link", text: item.name, onclick: () => options.onpick?.(i) })
       : make("span", { class: "name", text: item.name });
-    name.classList.toggle("long", item.name.length > LONG_NAME);
+    name.title = item.name;
     return make("li", item.marked ? { class: "marked" } : {}, [
       name,
       barOf(item.value / scale, signed, item.other === undefined ? undefined : item.other / scale),

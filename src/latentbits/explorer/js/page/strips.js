@@ -5,6 +5,7 @@ import { emptyPlot, plotFigure, tickText } from "./charts.js";
 import { makeSvg } from "./dom.js";
 
 const LINE_HIGH = 19;
+const ABOVE_HIGH = 16; // of a name above its line
 const TOP = 24;
 const STRIP_LETTER = 7.3; // pixels, about
 
@@ -36,9 +37,12 @@ function stripFrames(strips, narrow) {
   const { names, panels } = strips;
   const width = narrow ? 380 : 760;
   const longest = Math.max(...names.map((name) => name.length), 4);
-  const letters = Math.min(longest, narrow ? 16 : 30);
-  const left = 10 + letters * STRIP_LETTER;
-  const high = LINE_HIGH * names.length;
+  // where a name is too long to stand beside its line, all stand above theirs
+  const above = longest > (narrow ? 16 : 36) ? ABOVE_HIGH : 0;
+  const letters = Math.min(longest, above ? Math.floor(width / STRIP_LETTER) : longest);
+  const left = above ? 0 : 10 + letters * STRIP_LETTER;
+  const lineHigh = LINE_HIGH + above;
+  const high = lineHigh * names.length;
   const each = narrow ? width - left - 12 : (width - left - 12) / panels.length;
   const block = TOP + high + 40;
   // one scale for all, so that they can be compared
@@ -51,7 +55,7 @@ function stripFrames(strips, narrow) {
     const top = TOP + (narrow ? k * block : 0);
     return { left: from + 10, right: from + each - 8, top, bottom: top + high, domain };
   });
-  return { width, height: narrow ? panels.length * block : block, letters, left, frames };
+  return { width, height: narrow ? panels.length * block : block, letters, left, above, lineHigh, frames };
 }
 
 /** @param {Mark[]} marks @param {boolean} zero @returns {[number, number]} */
@@ -66,7 +70,7 @@ function domainOf(marks, zero) {
 
 /** @param {Strips} strips @param {boolean} narrow @param {HTMLElement} readout */
 function drawStrips(strips, narrow, readout) {
-  const { width, height, letters, left, frames } = stripFrames(strips, narrow);
+  const { width, height, letters, left, above, lineHigh, frames } = stripFrames(strips, narrow);
   const svg = emptyPlot("plot strips", width, height, strips);
   strips.panels.forEach((panel, k) => {
     const { top, bottom, right, domain } = frames[k];
@@ -83,16 +87,16 @@ function drawStrips(strips, narrow, readout) {
       makeSvg("text", { class: "axis", x: middle, y: bottom + 31, "text-anchor": "middle", text: panel.axis }),
     );
     strips.names.forEach((name, i) => {
-      const y = top + LINE_HIGH * (i + 0.5);
+      const y = top + lineHigh * i + above + LINE_HIGH / 2;
       if (k === 0 || narrow) {
-        const own = { class: "name", x: left, y: y + 4, "text-anchor": "end", text: shortened(name, letters) };
-        svg.append(makeSvg("text", own));
+        const own = above ? { x: 0, y: y - 9, "text-anchor": "start" } : { x: left, y: y + 4, "text-anchor": "end" };
+        svg.append(makeSvg("text", { class: "name", ...own, text: shortened(name, letters) }));
       }
       svg.append(...markOf(panel.marks[i], x, y));
     });
   });
-  svg.append(makeSvg("rect", { class: "cursor", display: "none", "data-screen": "", width, x: 0, height: LINE_HIGH }));
-  followLines(svg, strips, height, frames, readout);
+  svg.append(makeSvg("rect", { class: "cursor", display: "none", "data-screen": "", width, x: 0, height: lineHigh }));
+  followLines(svg, strips, height, lineHigh, frames, readout);
   return svg;
 }
 
@@ -117,14 +121,14 @@ function* markOf({ value, low, high, other }, x, y) {
 
 /**
  * The line under the pointer, or that arrow keys lead to, in words.
- * @param {SVGElement} svg @param {Strips} strips @param {number} height
+ * @param {SVGElement} svg @param {Strips} strips @param {number} height @param {number} lineHigh
  * @param {ReturnType<typeof stripFrames>["frames"]} frames @param {HTMLElement} readout
  */
-function followLines(svg, strips, height, frames, readout) {
+function followLines(svg, strips, height, lineHigh, frames, readout) {
   const cursor = /** @type {SVGElement} */ (svg.querySelector(".cursor"));
   let at = -1;
   const show = (/** @type {number} */ top) => {
-    cursor.setAttribute("y", String(top + LINE_HIGH * at));
+    cursor.setAttribute("y", String(top + lineHigh * at));
     cursor.removeAttribute("display");
     readout.textContent = `${strips.names[at]}: ${strips.panels.map(({ marks }) => marks[at].text).join("; ")}`;
   };
@@ -133,7 +137,7 @@ function followLines(svg, strips, height, frames, readout) {
     const y = (event.clientY - box.top) * (height / box.height);
     const frame = frames.find(({ top, bottom }) => y >= top && y < bottom);
     if (!frame) return;
-    at = Math.min(Math.floor((y - frame.top) / LINE_HIGH), strips.names.length - 1);
+    at = Math.min(Math.floor((y - frame.top) / lineHigh), strips.names.length - 1);
     show(frame.top);
   });
   svg.addEventListener("pointerleave", () => {

@@ -97,6 +97,11 @@ class Summary(Module):
     sample: Float[Array, "sampled columns"]
     sample_observed: UInt8[Array, "sampled columns"]
 
+    def of_first(self, n: int) -> Summary:
+        """Summarise the first n columns alone."""
+        columns = self.mean[:n], self.variance[:n], self.observed[:n]
+        return Summary(self.n_rows, *columns, self.sample[:, :n], self.sample_observed[:, :n])
+
 
 class LogLikelihood(Module):
     """log p(x) of each row, with what is known of its error.

@@ -242,6 +242,10 @@ class ItemResponse(LinearTrait):
     @property
     def _by_newton(self) -> bool:
         """Whether Newton's method learns it: where more, or less, is free than slopes and intercepts alone."""
+        # Both ways are needed.  EM (`models/latent_trait/model.py`) takes several factors, any number of columns, and
+        # rows of any engine: its sums are a few numbers a column.  Newton's method (`items.py`) takes whatever is held,
+        # shared or learned of groups, since all are places in one vector; its sums are the square of that vector's
+        # length, and its one trait is on equally spaced nodes.
         more = self.model not in ("2PL", "1PL") or self.population != "standard" or any(self._labels)
         return more or bool(self.fixed) or bool(self.shared)
 

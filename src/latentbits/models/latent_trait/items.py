@@ -81,14 +81,7 @@ def _prepare(params: Params, state: Newton | None, progress: Progress | None) ->
 def _init(template: Params, key: AnyKey, summary: Summary) -> Params:
     """Begin free slopes and intercepts with the principal axis of a sample; the rest as the template has it."""
     (_, d, kinds), xp = template.items.shape, namespace(summary)
-    bits = Summary(
-        summary.n_rows,
-        summary.mean[:d],
-        summary.variance[:d],
-        summary.observed[:d],
-        summary.sample[:, :d],
-        summary.sample_observed[:, :d],
-    )
+    bits = summary.of_first(d)
     # the principal axis of the bits
     first = initialisation.init_params(1, ALL_BITS, False, key, bits)
     # anchors decide which end of the axis is up

@@ -193,14 +193,7 @@ def _update(
 def _init(settings: mixture.Settings, whitening: Whitening, key: AnyKey, summary: Summary) -> Params:
     """Start as a mixture without covariates does: all rows have the same weights."""
     d = summary.mean.shape[0] - whitening.centre.shape[0]
-    bits = Summary(
-        summary.n_rows,
-        summary.mean[:d],
-        summary.variance[:d],
-        summary.observed[:d],
-        summary.sample[:, :d],
-        summary.sample_observed[:, :d],
-    )
+    bits = summary.of_first(d)
     start = mixture.from_short_runs(settings, key, bits)
     xp = namespace(start)
     log_weight = xp.log(xp.maximum(start.weights, 1e-3))

@@ -326,20 +326,21 @@ def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
 @pytest.mark.slow("three fits")
 def test_largest_terms(table):
     """Gradients from all terms are the exact ones; from few the machine is another, and the share left out is given."""
-    settings = {"learner": "gradient", "recipe": "freund1994", "max_iter": 30, "random_state": 0}
-    exact = CombinationMachine(3, **settings).fit(table)
-    whole = CombinationMachine(3, max_terms=8, **settings).fit(table)
+    settings = {"learner": "gradient", "max_iter": 30, "random_state": 0}
+    exact, whole, few = (
+        CombinationMachine(3, recipe={"optimizer": "momentum", "max_terms": n}, **settings).fit(table)
+        for n in (None, 8, 2)
+    )
     np.testing.assert_allclose(whole.components_, exact.components_, rtol=0, atol=1e-4)
     assert whole.left_out_ < 1e-6
-    few = CombinationMachine(3, max_terms=2, **settings).fit(table)
     assert 0.01 < few.left_out_ < 1
     assert few.left_out_error_ == 0
     assert np.isclose(np.exp(few.score_samples(all_states(6))).sum(), 1, atol=1e-5)  # all states are the machine's
     assert abs(few.components_ - exact.components_).max() > 0.01
     with pytest.raises(ValueError, match="two ways"):
-        CombinationMachine(3, max_terms=2, max_active=1).fit(table)
+        CombinationMachine(3, recipe={"max_terms": 2}, max_active=1).fit(table)
     with pytest.raises(ValueError, match="max_terms needs learner"):
-        CombinationMachine(3, max_terms=2, learner="stochastic").fit(table)
+        CombinationMachine(3, recipe={"max_terms": 2}, learner="stochastic").fit(table)
 
 
 @pytest.mark.slow("three pursuits")

@@ -80,11 +80,6 @@ class CombinationMachine(MachineFits):
         A machine that has only hidden states with at most this number of active units (the paper's section 3.0.1): its
         sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
         with a gradient only.  `left_out_` is what the same machine with all states would have in the others.
-    max_terms : int or None
-        Number of the largest terms of Z that gradients take; a search finds them (the paper's section 3.1), for more
-        units than can be summed: each search takes about ``max_terms * n_hidden * n_columns`` steps a few times over.
-        The machine has all its states, and `log_partition_` is as ever; `left_out_` is the share of Z that is not in
-        the terms found.  Where it is large the gradient is wrong: "stochastic" is the better learner there.
     recipe : {"ours", "freund1994"} or dict, default="ours"
         How the pursuit, the gradient and the chains go: ours, the paper's, or ours with changes by the names of
         `latentbits.models.combination_machine.recipes.Recipe`, such as ``{"n_chains": 100}``.  Ours has Adam on batches
@@ -115,7 +110,7 @@ class CombinationMachine(MachineFits):
         "momentum" know of none), NaN if the model file is of a version that did not keep it.
     left_out_, left_out_error_ : float
         With `max_active`: the share of Z in states with more active units, estimated, and its standard error.  With
-        `max_terms`: the share of Z that is not in the terms found.
+        `max_terms` of the recipe: the share of Z that is not in the terms found.
     n_parameters_ : int
         Free parameters: weights and biases, those of bits that are constant or were never seen left out.
     dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
@@ -148,7 +143,6 @@ class CombinationMachine(MachineFits):
         "validation_fraction": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
-        "max_terms": [Interval(Integral, 1, None, closed="left"), None],
         "recipe": [StrOptions(set(RECIPES)), dict],
         "annealing": [tuple, list],
     }
@@ -188,7 +182,6 @@ class CombinationMachine(MachineFits):
         validation_fraction: float | str = "auto",
         weight_prior: float | str | None = "auto",
         max_active: int | None = None,
-        max_terms: int | None = None,
         recipe: str | Mapping[str, Any] = "ours",
         annealing: tuple[int, int] = (512, 2000),
         random_state: Any = None,
@@ -209,7 +202,6 @@ class CombinationMachine(MachineFits):
         self.validation_fraction = validation_fraction
         self.weight_prior = weight_prior
         self.max_active = max_active
-        self.max_terms = max_terms
         self.recipe = recipe
         self.annealing = annealing
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
@@ -302,7 +294,7 @@ class CombinationMachine(MachineFits):
         stochastic, watched = learner == "stochastic", self._held_out is not None
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         # the most that are summed for every batch; with more, chains are cheaper until L-BFGS
-        sampled = not stochastic and n_states > 12 and self.max_active is None and self.max_terms is None
+        sampled = not stochastic and n_states > 12 and not self._few_terms()
         rate = STOCHASTIC_RATE if stochastic else 0.1 if recipe.optimizer == "momentum" else 0.03
         rate = self._shortened * float(self.learning_rate or rate)
         return machines.model(
@@ -317,7 +309,6 @@ class CombinationMachine(MachineFits):
             learning_rate=rate,
             held_out=0.0 if watched else self._share(),
             max_active=self._most_active(),
-            max_terms=None if self.max_terms is None else int(self.max_terms),
             weight_prior=self.weight_prior if self.weight_prior in (None, "auto") else float(self.weight_prior),
             sampled=sampled,
             refit_biases=machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
@@ -380,8 +371,8 @@ class CombinationMachine(MachineFits):
                 yield f"weight_prior={self.weight_prior_:.2g}"
             if self._rows_have_stopped:
                 yield f"validation_fraction={self._share():g}"
-        if self.max_terms is not None:
-            yield f"max_terms={self.max_terms}"
+        if (n_terms := recipe_of(self.recipe).max_terms) is not None:
+            yield f"max_terms={n_terms} of the recipe"
 
     def _provisos(self) -> Iterator[str]:
         if self.log_partition_error_ > 0:

@@ -45,7 +45,6 @@ class MachineFits(WithFitReport):
     validation_fraction: float | str
     weight_prior: float | str | None
     max_active: int | None
-    max_terms: int | None
     recipe: Any
     annealing: Any
     params_: Any
@@ -91,10 +90,15 @@ class MachineFits(WithFitReport):
     def _most_active(self) -> int | None:
         return None if self.max_active is None else min(int(self.max_active), int(self.n_hidden))
 
+    def _few_terms(self) -> list[str]:
+        """Name the settings by which some terms of Z are summed in place of all."""
+        given = {"max_active": self.max_active, "max_terms": recipe_of(self.recipe).max_terms}
+        return [name for name, value in given.items() if value is not None]
+
     def _learner(self) -> str:
         """Decide `learner` where it is "auto"."""
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
-        some = [name for name in ("max_active", "max_terms") if getattr(self, name) is not None]
+        some = self._few_terms()
         if len(some) > 1:
             raise ValueError("max_active and max_terms are two ways to sum fewer states: give one of them")
         if self.learner == "auto":
@@ -104,7 +108,7 @@ class MachineFits(WithFitReport):
         if "gradient" in self.learner and not some and n_states > machines.most_enumerated() + 2:
             raise ValueError(
                 f"learner={self.learner!r} sums 2^{n_states} states at every step, which is too many: use "
-                "learner='stochastic', or max_active or max_terms to sum some of them only"
+                "learner='stochastic', or max_active to sum some of them only"
             )
         return self.learner
 
@@ -126,8 +130,8 @@ class MachineFits(WithFitReport):
         self._warn_of_few_chains()
         if self.max_active is not None and "gradient" in self._learner():
             self.left_out_, self.left_out_error_ = self._left_out(min(int(self.max_active), int(self.n_hidden)))
-        if self.max_terms is not None:
-            self.left_out_, self.left_out_error_ = self._not_in_terms(int(self.max_terms))
+        if (n_terms := recipe_of(self.recipe).max_terms) is not None:
+            self.left_out_, self.left_out_error_ = self._not_in_terms(n_terms)
 
     @property
     def _double_rows(self) -> int:

@@ -347,7 +347,6 @@ def model(
     learning_rate: float = 0.05,
     held_out: float = 0.1,
     max_active: int | None = None,
-    max_terms: int | None = None,
     weight_prior: float | str | None = None,
     sampled: bool = False,
     refit_biases: bool = True,
@@ -382,8 +381,6 @@ def model(
     max_active
         Most active units of the machine's states (section 3.0.1); None has all states.  With 1 it is a mixture of
         n_hidden + 1 products.
-    max_terms
-        Number of the largest terms of Z that gradients follow (section 3.1); None sums all.
     refit_biases
         Whether a pursuit alone is followed by a climb of the biases, which sums all states; not by the paper's recipe.
     annealing
@@ -398,7 +395,7 @@ def model(
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
     pursues = "pursuit" in learner or learner == "stochastic"
-    terms = max_active, max_terms
+    terms = max_active, recipe.max_terms
     find_log_partition = partial(_find_log_partition, units, learner == "pursuit", max_active, *annealing)
 
     stages: list[Stage] = []
@@ -425,10 +422,10 @@ def model(
         )
     if explored:
         stages.append(Transform("best of the batches", _take_learned))
-        stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=max_terms))
+        stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=recipe.max_terms))
         if held_out > 0 and weight_prior == "auto":
             heats = len(stages)
-            stages.append(ascent.refit(units, learned, max_active, weight_prior, max_terms))
+            stages.append(ascent.refit(units, learned, max_active, weight_prior, recipe.max_terms))
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, *terms))
     # a pursuit alone leaves out the units that it did not find

@@ -24,6 +24,9 @@ class Recipe(NamedTuple):
     faithful: bool = False
     pursuit_starts: int = 8  # starts of every unit of a pursuit, the best of which is taken
     n_chains: int = 500  # parallel chains of "stochastic": more have less noise, fewer take less time and memory
+    # number of the largest terms of Z that gradients follow (section 3.1), for more units than can be summed; a search
+    # for them takes about max_terms x units x columns steps a few times over.  None sums all.
+    max_terms: int | None = None
 
 
 OURS = Recipe()
@@ -49,6 +52,8 @@ def _checked(name: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise ValueError(f"faithful must be True or False, got {value!r}")
         return value
+    if name == "max_terms" and value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
     return int(value)

@@ -107,7 +107,7 @@ def settings_of(method: str, one: Experiment, rate: float | None = None) -> dict
         "pursuit+gradient": both,
         "starts": {**paper, "learner": "pursuit", **starts},
         "starts+gradient": {**both, **starts},
-        "largest": {**both, "max_terms": N_TERMS},
+        "largest": {**both, "recipe": {**FREUND._asdict(), "max_terms": N_TERMS}},
         "default": {"weight_prior": 3.0},
     }[method]
 

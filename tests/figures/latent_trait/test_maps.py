@@ -204,23 +204,6 @@ def test_spread_places_have_the_middle_and_the_ends():
     assert len(map_summaries.spread_places(np.zeros((10, 2)), 5)) == 1
 
 
-def test_grid_of_images_covers_the_rows():
-    means = np.array([[0.0, 0.0], [4.0, 2.0], [4.0, 2.0]])
-    grid = map_summaries.grid_places(means, 4)
-    assert grid.shape == (2, 4)
-    assert grid.extent == (0, 4, 0, 2)
-    np.testing.assert_allclose(grid.places[[0, -1]], [[0.5, 1.5], [3.5, 0.5]])
-    assert grid.counts.tolist() == [0, 0, 0, 2, 1, 0, 0, 0]
-    images = map_summaries.decode(np.ones((2, 6)), np.zeros(6), grid.places)
-    ax = maps.plot_decoded_grid(images, grid.shape, (2, 3), extent=grid.extent, counts=grid.counts)
-    alpha = ax.images[0].get_alpha()
-    assert sorted(np.unique(alpha)) == [0, 0.3, 1]
-    assert np.sum(alpha == 1) == 2 * 6
-    assert map_summaries.grid_places(means * [0, 1], 4).counts.sum() == 3
-    with pytest.raises(DataError, match="do not fill"):
-        maps.plot_decoded_grid(images, (3, 3), (2, 3))
-
-
 # --- posteriors ---
 
 

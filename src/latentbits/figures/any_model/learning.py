@@ -36,10 +36,6 @@ def plot_errors(
     xlabel, ylabel : str
     marks : mapping of steps to words, optional
         Where something happened, a number of components doubled for instance.
-
-    Returns
-    -------
-    Axes
     """
     steps = np.asarray(steps, np.float64)
     if steps.ndim != 1 or any(np.shape(curve) != steps.shape for curve in curves.values()):
@@ -98,10 +94,6 @@ def plot_runs(
     xlabel, ylabel : str
     levels : mapping of names to values, optional
         As dashed lines: an optimum, for instance.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.ticker import MaxNLocator
 

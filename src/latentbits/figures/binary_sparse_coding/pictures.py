@@ -65,10 +65,6 @@ def plot_fields(
         One scale for all fields: the largest size in any of them.
     colours : "grey" or "signed"
         From black to white; or blue for minus, through near white, to red for plus.
-
-    Returns
-    -------
-    Axes
     """
     images = np.asarray(components, np.float64)
     height, width = image_shape
@@ -160,10 +156,6 @@ def plot_course(
         With which the data was made, as dashed lines.
     marks : sequence of iterations, optional
         Where a schedule changes, as thin lines.
-
-    Returns
-    -------
-    two Axes
     """
     courses = {name: [np.asarray(one, np.float64) for one in pair] for name, pair in runs.items()}
     for name, pair in courses.items():

@@ -51,10 +51,6 @@ def match_units(learned: np.ndarray, target: np.ndarray, least: float = 0.8) -> 
     least : float
         The cosine from which weights count as similar.
 
-    Returns
-    -------
-    list of m Match
-
     Examples
     --------
     >>> target = np.eye(4)

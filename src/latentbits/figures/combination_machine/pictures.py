@@ -65,10 +65,6 @@ def plot_hinton(
     largest, largest_bias : float, optional
         What a square that fills its cell is worth, the same for all units; else the largest of all.  Larger weights are
         drawn as this.
-
-    Returns
-    -------
-    Axes
     """
     weights = images_checked(weights, image_shape)
     bias = None if hidden_bias is None else np.asarray(hidden_bias, np.float64)
@@ -125,10 +121,6 @@ def plot_projections(
     n_columns : int, optional
         Tiles side by side; else ten at most.
     n_bins : int
-
-    Returns
-    -------
-    Axes
     """
     values = np.asarray(values, np.float64)
     groups = np.zeros(values.shape, bool) if on is None else np.asarray(on, bool)
@@ -187,10 +179,6 @@ def plot_gaussians(mixture: Gaussians, ax: Any = None, n_weights: int | None = N
     ax : matplotlib Axes, optional
     n_weights : int, optional
         How many weights have an arrow; else all.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.patches import Circle
 
@@ -260,10 +248,6 @@ def plot_unit_bars(
         Written above; else the numbers of the units.
     n_columns : int, optional
         Units side by side; else three at most.
-
-    Returns
-    -------
-    Axes
     """
     chosen = telling_weights(weights, most)
     weights = np.asarray(weights, np.float64)

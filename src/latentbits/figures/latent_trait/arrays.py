@@ -15,12 +15,10 @@ from latentbits.figures.windows import Window, boundary_ends
 __all__ = [
     "Boundaries",
     "Glyphs",
-    "PlaceGrid",
     "PosteriorGrid",
     "coincident",
     "data_window",
     "decode",
-    "grid_places",
     "label_groups",
     "mass_levels",
     "posterior_grid",
@@ -47,16 +45,6 @@ class Glyphs(NamedTuple):
     places: np.ndarray
     counts: np.ndarray
     groups: np.ndarray
-
-
-class PlaceGrid(NamedTuple):
-    """`places` (n_rows * n_columns, 2), the uppermost first; `shape` (n_rows, n_columns); `extent` of the cells'
-    outer edges; `counts` (n_rows * n_columns,) rows in each cell."""
-
-    places: np.ndarray
-    shape: tuple[int, int]
-    extent: Window
-    counts: np.ndarray
 
 
 class PosteriorGrid(NamedTuple):
@@ -220,30 +208,6 @@ def spread_places(means: np.ndarray, n_places: int = 5) -> np.ndarray:
         chosen.append(able[np.argmax(nearest)])
         nearest = np.minimum(nearest, np.square(round_cloud[able] - round_cloud[chosen[-1]]).sum(axis=1))
     return means[np.sort(chosen)]  # np.unique has sorted the rows
-
-
-def grid_places(means: np.ndarray, n_columns: int = 9) -> PlaceGrid:
-    """Lay a regular grid of square cells over the rows, and count the rows in each.
-
-    Parameters
-    ----------
-    means : (n, 2) array
-    n_columns : int
-        Cells from left to right.
-    """
-    left, right, bottom, top = data_window(means, margin=0.0)
-    centre, wide = (left + right) / 2, max(right - left, (top - bottom) / 4)  # not ever thinner cells in a column
-    left, right, side = centre - wide / 2, centre + wide / 2, wide / n_columns
-    n_rows = max(1, round((top - bottom) / side))
-    middle = (bottom + top) / 2
-    bottom, top = middle - n_rows * side / 2, middle + n_rows * side / 2
-    x = left + side * (np.arange(n_columns) + 0.5)
-    y = top - side * (np.arange(n_rows) + 0.5)
-    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    column = np.clip(((means[:, 0] - left) / side).astype(int), 0, n_columns - 1)
-    row = np.clip(((top - means[:, 1]) / side).astype(int), 0, n_rows - 1)
-    counts = np.bincount(row * n_columns + column, minlength=len(places))
-    return PlaceGrid(places, (n_rows, n_columns), (left, right, bottom, top), counts)
 
 
 def decode(components: np.ndarray, intercept: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ from latentbits.figures.latent_trait.map_parts import (
 from latentbits.figures.placing import spread_apart, text_widths
 from latentbits.figures.style import ACCENT, GREY, INK, SMALL, axes_or_new, ink, show, size_in_points
 
-__all__ = ["plot_decoded", "plot_decoded_grid", "plot_map", "plot_posterior_contours"]
+__all__ = ["plot_decoded", "plot_map", "plot_posterior_contours"]
 
 MOST_LINES = 20
 SQUARE = (6.4, 6.8)  # inches: an axes of equal scales, and a legend below
@@ -89,10 +89,6 @@ def plot_map(
         Places to be marked with the numbers 1 to m, as in `plot_decoded`.
     dimensions : two latent variables, counted from 0
         Those drawn, if there are more.
-
-    Returns
-    -------
-    Axes
     """
     means = np.asarray(means, np.float64)
     if means.ndim != 2:
@@ -220,10 +216,6 @@ def plot_decoded(
         Else 1 to m.
     n_columns : int, optional
         Images side by side; else about as many as below one another.
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax)
     height, width = image_shape
@@ -234,61 +226,6 @@ def plot_decoded(
         left, top = (place % n_columns) * (width + gap), (place // n_columns) * (height + gap)
         draw_number(ax, number, (left - 0.5 + 0.1 * width, top - 0.5 - 0.4 * gap))
     ax.set_ylim(ax.get_ylim()[0], -0.5 - gap)
-    return ax
-
-
-def plot_decoded_grid(
-    images: np.ndarray,
-    shape: tuple[int, int],
-    image_shape: tuple[int, int],
-    ax: Any = None,
-    extent: Window | None = None,
-    counts: np.ndarray | None = None,
-) -> Any:
-    """Plot P(bit = 1) as images all over the plane, each at its place.
-
-    Parameters
-    ----------
-    images : (n_rows * n_columns, height * width) array
-        The uppermost row first, as from `grid_places` and `decode`.
-    shape : (n_rows, n_columns)
-    image_shape : (height, width)
-    ax : matplotlib Axes, optional
-    extent : (left, right, bottom, top), optional
-        Of the plane, for the axes.
-    counts : (n_rows * n_columns,) array, optional
-        Rows of the table near each place; places that have none are drawn pale.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = axes_or_new(ax)
-    n_rows, n_columns = shape
-    if len(images) != n_rows * n_columns:
-        raise DataError(f"{len(images)} images do not fill a grid of {n_rows} x {n_columns}")
-    gap = max(1, round(0.12 * max(image_shape)))
-    lines, columns = n_rows * (image_shape[0] + gap) - gap, n_columns * (image_shape[1] + gap) - gap
-    pale = np.zeros(len(images)) if counts is None else np.asarray(counts) == 0
-    opacity = tile(np.repeat(np.where(pale, 0.3, 1.0)[:, None], images.shape[1], axis=1), image_shape, n_columns, gap)
-    left, right, bottom, top = (0.0, float(n_columns), 0.0, float(n_rows)) if extent is None else extent
-    ax.imshow(
-        tile(images, image_shape, n_columns, gap),
-        cmap=ink(),
-        vmin=0,
-        vmax=1,
-        alpha=np.nan_to_num(opacity),
-        interpolation="nearest",
-        extent=(left, right, bottom, top),
-        aspect=(right - left) / (top - bottom) * lines / columns,  # pixels stay square whatever the cells are
-    )
-    if extent is None:
-        ax.set_xticks([])
-        ax.set_yticks([])
-    ax.set_xlabel("latent 1")
-    ax.set_ylabel("latent 2")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
     return ax
 
 
@@ -317,10 +254,6 @@ def plot_posterior_contours(
         Of the first and last points of the grid.
     ax : matplotlib Axes, optional
     masses : sequence of shares of all probability
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.lines import Line2D
 

@@ -41,10 +41,6 @@ def plot_several_maps(
     label_names : mapping from a label to its name, or sequence of names for labels 0, 1, ..., optional
     marks : m arrays (k, 2), optional
         Places to be numbered, from 1 on through all maps.
-
-    Returns
-    -------
-    list of Axes
     """
     means, sure = np.asarray(means, np.float64), np.asarray(responsibilities, np.float64)
     if means.ndim != 3 or means.shape[2] != 2 or sure.shape != means.shape[:2]:

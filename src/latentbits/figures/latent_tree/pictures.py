@@ -51,10 +51,6 @@ def plot_tree(
         How often each bit is 1: the more often, the darker.
     image_shape : (height, width), optional
         Where columns are pixels.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.collections import LineCollection
 

@@ -41,10 +41,6 @@ def plot_class_profiles(
         Standard errors of `means`.
     most : int
         Number of columns shown: those in which the classes differ most, in the order of the table.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.lines import Line2D
 

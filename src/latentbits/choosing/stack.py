@@ -117,14 +117,7 @@ def crossed(rows: np.ndarray, seed: int | None, sample_weight: np.ndarray | None
     in choosing the weights that it is scored with, the mean is of unseen rows.  Weights chosen on all rows are a little
     better known than either half's, so that if anything it is too low.
 
-    Parameters
-    ----------
-    rows : (rows, models)
-        As for `stack`.
-    seed
-        Of the halves.
-    sample_weight : (rows,) or None
-        As for `stack`.
+    `rows` (rows, models): as for `stack`.  `seed`: of the halves.  `sample_weight` (rows,) or None: as for `stack`.
     """
     if len(rows) < 2:
         raise ValueError("two rows at least are needed: weights are chosen on one half for the other")

@@ -103,14 +103,8 @@ def compare(
 def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binarize: float | None) -> dict[str, Any]:
     """Make the estimators that --models names, each under a name for people.
 
-    Parameters
-    ----------
-    text
-        The value of --models; None takes the default set.
-    n_rows
-        Of the table; it limits the sizes that are tried by default.
-    seed, restarts, binarize
-        Given to every estimator.
+    `text`: the value of --models; None takes the default set.  `n_rows`: of the table; it limits the sizes that are
+    tried by default.  `seed`, `restarts`, `binarize`: given to every estimator.
     """
     from latentbits.choosing.compare import default_models
 

@@ -186,16 +186,8 @@ def refusal(
 ) -> ColumnsError:
     """Make the error of columns that hold no bits: all of them, and what may be done.
 
-    Parameters
-    ----------
-    where
-        What the message begins with.
-    odd
-        The columns.
-    taken
-        Columns that would be labels.
-    of_marks
-        What to do about marks of missing cells.
+    `where`: what the message begins with.  `odd`: the columns.  `taken`: columns that would be labels.  `of_marks`:
+    what to do about marks of missing cells.
 
     Examples
     --------

@@ -95,14 +95,8 @@ def explanation_of(
 ) -> Explanation:
     """Find which unit explains which, by `shares_of`.
 
-    Parameters
-    ----------
-    names
-        Names of the units of each layer, inputs first.
-    row
-        Bits, NaN for missing.
-    states, means
-        States of the hidden layers and their means, bottom first.
+    `names`: names of the units of each layer, inputs first.  `row`: bits, NaN for missing.  `states`, `means`: states
+    of the hidden layers and their means, bottom first.
     """
     layers = [np.nan_to_num(np.asarray(row, np.float64)), *states]
     causes, unexplained = [], {}

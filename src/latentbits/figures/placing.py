@@ -53,10 +53,7 @@ def spread_apart(places: np.ndarray, sizes: np.ndarray, low: float, high: float)
 
     The order stays, and all stay between `low` and `high`; where they cannot fit, all are given less room alike.
 
-    Parameters
-    ----------
-    places, sizes : (n,) arrays
-    low, high : float
+    `places`, `sizes`: (n,).
 
     Examples
     --------
@@ -110,15 +107,8 @@ def names_round_window(
 
     The window is widened, so that with the names it fills the axes at equal scales.
 
-    Parameters
-    ----------
-    weights, bias : (m, 2) and (m,) arrays
-    widths : (m,) array
-        Of the names, in points.
-    height : float
-        Of a line of text, in points.
-    window : (left, right, bottom, top)
-    size : (width, height) of the axes, in points
+    `weights`, `bias`: (m, 2) and (m,).  `widths` (m,): of the names, in points.  `height`: of a line of text, in
+    points.  `window`: (left, right, bottom, top).  `size`: (width, height) of the axes, in points.
     """
     inner = widened(window, size[0] / size[1])
     for _ in range(3):  # the names' room depends on the window, which depends on the room they leave
@@ -163,19 +153,8 @@ def _choose_sides(ends: np.ndarray, window: Window) -> tuple[np.ndarray, np.ndar
 def words_on_curves(x: np.ndarray, curves: np.ndarray, widths: np.ndarray, height: float) -> np.ndarray:
     """Find a place on each curve for its name: away from the other curves, and no two names overlapping.
 
-    Parameters
-    ----------
-    x : (n,) array
-        In points, ascending, as are all lengths here.
-    curves : (k, n) array
-    widths : (k,) array
-        Of the names.
-    height : float
-        Of a line of text.
-
-    Returns
-    -------
-    (k, 2) array of the names' centres
+    `x` (n,): in points, ascending, as are all lengths here.  `curves`: (k, n).  `widths` (k,): of the names.  `height`:
+    of a line of text.  Returns (k, 2) array of the names' centres.
     """
     curves, middle = np.asarray(curves, np.float64), np.zeros((len(curves), 2))
     placed: list[int] = []

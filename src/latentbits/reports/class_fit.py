@@ -127,14 +127,8 @@ def _entropy(uncertainty: float, n_rows: float, n_classes: int) -> float:
 def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, means: np.ndarray) -> ClassFitReport:
     """Add the statistics of classes whose shares depend on covariates: a pattern of bits has no one probability then.
 
-    Parameters
-    ----------
-    report
-        The report that every family has.
-    share, counts : (rows, classes) and (rows,)
-        Posteriors of the rows, and how often each counts.
-    means : (classes, columns)
-        Of the model.
+    `report`: the report that every family has.  `share`, `counts` (rows, classes) and (rows,): posteriors of the rows,
+    and how often each counts.  `means` (classes, columns): of the model.
     """
     k = len(means)
     uncertainty = -counts @ np.sum(share * np.log(np.where(share > 0, share, 1)), axis=1)

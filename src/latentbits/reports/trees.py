@@ -196,12 +196,7 @@ def beyond_chance(information: np.ndarray, n_rows: float) -> np.ndarray:
     Twice the rows times the information is about chi-squared with one degree of freedom (as a test of likelihoods),
     and each of the d (d - 1) / 2 pairs could have been an edge.
 
-    Parameters
-    ----------
-    information
-        Nats.
-    n_rows
-        That it was counted in.
+    `information`: nats.  `n_rows`: that it was counted in.
     """
     information = np.asarray(information)
     d = information.shape[-1]
@@ -236,11 +231,7 @@ def state_shares(parents: np.ndarray, transitions: np.ndarray) -> np.ndarray:
 def by_state(transitions: np.ndarray, emissions: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort states by P(bit = 1 | state), the least first; states that do not exist come last.
 
-    Parameters
-    ----------
-    transitions : (d, k, k)
-        P(state | state of the parent), the latter first.
-    emissions : (d, k)
+    `transitions` (d, k, k): P(state | state of the parent), the latter first.  `emissions`: (d, k).
     """
     there = transitions.max(axis=1) > 0
     order = np.argsort(np.where(there, emissions, np.inf), axis=1, kind="stable")

@@ -239,18 +239,11 @@ def open_table(
 ) -> tuple[Encoding, MemoryEngine]:
     """Open the rows of X as an engine; return their encoding, too.
 
-    Parameters
-    ----------
-    estimator
-        Gets `n_features_in_` and `feature_names_in_` where there is no encoding yet; else X must agree with them.
-    X
-        A pandas or polars frame, an array, or a list of rows.  NaN, None, NA and null are missing.
-    column_types
-        "infer", a list with the kind of each column, or a dict from names or positions to kinds, the rest binary.
-    encoding
-        Encoding of the fit; None makes a new one.
-    binarize
-        Values of binary columns above it are 1, all others 0.
+    `estimator`: gets `n_features_in_` and `feature_names_in_` where there is no encoding yet; else X must agree with
+    them.  `X`: a pandas or polars frame, an array, or a list of rows.  NaN, None, NA and null are missing.
+    `column_types`: "infer", a list with the kind of each column, or a dict from names or positions to kinds, the rest
+    binary.  `encoding`: encoding of the fit; None makes a new one.  `binarize`: values of binary columns above it are
+    1, all others 0.
     """
     in_memory(X)
     if library_of(X) is None:

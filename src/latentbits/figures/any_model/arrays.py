@@ -20,12 +20,7 @@ HIDDEN_SHARE = 0.25  # of the cells of a table that are hidden to see how well t
 def numbers_on(active: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Compute the share of the rows in which 0, 1, ... m causes are on.
 
-    Parameters
-    ----------
-    active : (n, m) array
-        P(cause is on | row).
-    weights : (n,) array or None
-        How often each row counts; None for once.
+    `active` (n, m): P(cause is on | row).  `weights` (n,) or None: how often each row counts; None for once.
 
     Examples
     --------
@@ -71,15 +66,8 @@ def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weight
 def telling_columns(weights: np.ndarray, means: np.ndarray, most: int) -> np.ndarray:
     """Choose the columns in which components differ most, grouped by the component in which each is most frequent.
 
-    Parameters
-    ----------
-    weights, means : (k,) and (k, d) arrays
-    most : int
-        Number of columns wanted.
-
-    Returns
-    -------
-    (m,) array of column numbers, m = min(most, d)
+    `weights`, `means`: (k,) and (k, d).  `most`: number of columns wanted.  Returns (m,) array of column numbers, m =
+    min(most, d).
     """
     share = np.asarray(weights) / np.sum(weights)
     spread = share @ np.square(means - share @ means)

@@ -35,12 +35,7 @@ class Spectrum(NamedTuple):
 def spectrum_of(eigenvalues: np.ndarray, tol: float = ROUNDING) -> Spectrum:
     """Sort eigenvalues and separate positive, negative and vanishing ones.
 
-    Parameters
-    ----------
-    eigenvalues : (d,) array
-        In any order.
-    tol : float
-        Those smaller than this share of the largest count as zero.
+    `eigenvalues` (d,): in any order.  `tol`: those smaller than this share of the largest count as zero.
 
     Examples
     --------
@@ -70,16 +65,8 @@ def flips(bits: np.ndarray) -> np.ndarray:
 def telling_loadings(weights: np.ndarray, most: int) -> np.ndarray:
     """Choose the columns that hidden variables explain most, grouped by the variable with the largest weight.
 
-    Parameters
-    ----------
-    weights : (k, d) array
-        One hidden variable a row.
-    most : int
-        Number of columns wanted.
-
-    Returns
-    -------
-    (m,) array of column numbers, m = min(most, d)
+    `weights` (k, d): one hidden variable a row.  `most`: number of columns wanted.  Returns (m,) array of column
+    numbers, m = min(most, d).
 
     Examples
     --------
@@ -106,11 +93,7 @@ class LineCell(NamedTuple):
 def line_window(weights: np.ndarray, phi: np.ndarray, least: float = 3.0) -> Window:
     """Choose a square about the origin that has all crossings of the lines phi_i + w_i . y = 0 well inside.
 
-    Parameters
-    ----------
-    weights, phi : (N, 2) and (N,) arrays
-    least : float
-        How far it reaches at least.
+    `weights`, `phi`: (N, 2) and (N,).  `least`: how far it reaches at least.
     """
     weights, phi = _checked(weights, phi)
     far = least
@@ -127,10 +110,7 @@ def cells_of_lines(weights: np.ndarray, phi: np.ndarray, window: Window) -> list
 
     Two cells that share an edge differ in one sign.
 
-    Parameters
-    ----------
-    weights, phi : (N, 2) and (N,) arrays
-    window : (left, right, bottom, top)
+    `weights`, `phi`: (N, 2) and (N,).  `window`: (left, right, bottom, top).
 
     Examples
     --------

@@ -146,11 +146,7 @@ def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def separation(values: np.ndarray, on: np.ndarray) -> float:
     """Measure the gap of two groups in root-mean-square standard deviations; above 2, a sum has two peaks.
 
-    Parameters
-    ----------
-    values : (n,) array
-    on : (n,) array of bool
-        Which group; nan where one is empty.
+    `values`: (n,).  `on` (n,): which group; nan where one is empty.
 
     Examples
     --------
@@ -177,10 +173,7 @@ def principal_components(X: np.ndarray, n_components: int) -> Principal:
 
     The sign is that of the larger side: the sum of cubes is positive.
 
-    Parameters
-    ----------
-    X : (n, d) array of 0 and 1
-    n_components : int
+    `X`: (n, d), of 0 and 1.
     """
     x = 2 * np.asarray(X, np.float64) - 1
     if x.ndim != 2 or not np.isfinite(x).all():

@@ -63,10 +63,7 @@ class PosteriorGrid(NamedTuple):
 def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[str], np.ndarray]:
     """Return the names of the labels, and the label of each row; -1 where it has none (None, NaN, "").
 
-    Parameters
-    ----------
-    labels : n values
-    label_names : mapping from a label to its name, or sequence of names for labels 0, 1, ..., optional
+    `labels`: n values.  `label_names`: mapping from a label to its name, or sequence of names for labels 0, 1, ....
 
     Examples
     --------
@@ -90,12 +87,8 @@ def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[s
 def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: int = 3) -> Glyphs:
     """Count rows that no picture could separate; rows of different groups stay apart.
 
-    Parameters
-    ----------
-    means : (n, q) array
-    groups : (n,) array of int, optional
-    decimals : int
-        Places that agree when rounded to this number of decimals are the same.
+    `means`: (n, q).  `groups`: (n,).  `decimals`: places that agree when rounded to this number of decimals are the
+    same.
 
     Examples
     --------
@@ -136,17 +129,8 @@ def telling_boundaries(
     With more candidates than wanted, the next is always the bit whose P(bit = 1) at the rows is explained least by
     the bits already chosen, so that of many parallel lines one is drawn.
 
-    Parameters
-    ----------
-    weights, bias : (d, 2) and (d,) arrays
-    places : (n, 2) array
-        Of the rows.
-    most : int
-    window : (left, right, bottom, top)
-
-    Returns
-    -------
-    (m,) array of bit numbers, ascending
+    `weights`, `bias`: (d, 2) and (d,).  `places` (n, 2): of the rows.  `window`: (left, right, bottom, top).  Returns
+    (m,) array of bit numbers, ascending.
     """
     logits = places @ weights.T + bias
     split = (logits > 0).any(axis=0) & (logits < 0).any(axis=0)
@@ -162,10 +146,7 @@ def telling_boundaries(
 def telling_items(weights: np.ndarray, bias: np.ndarray, most: int) -> np.ndarray:
     """Choose the items with most information on average over a standard Gaussian latent variable, ascending.
 
-    Parameters
-    ----------
-    weights, bias : (d,) arrays
-    most : int
+    `weights`, `bias`: (d,).
 
     Examples
     --------
@@ -294,10 +275,7 @@ def _posterior_on(
 def mass_levels(log_density: np.ndarray, masses: Sequence[float]) -> np.ndarray:
     """Find the log densities above which lie these shares of all probability, in the order of `masses`.
 
-    Parameters
-    ----------
-    log_density : array over equal cells, normalised or not
-    masses : sequence of shares
+    `masses`: sequence of shares.
 
     Examples
     --------

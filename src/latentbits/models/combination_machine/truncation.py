@@ -62,12 +62,7 @@ def sparse_moments(
 ) -> Truncated:
     """Sum over the states with at most `max_active` units on.
 
-    Parameters
-    ----------
-    key
-        For the draws that estimate what is left out; None does not estimate it.
-    n_chains
-        Draws that do.
+    `key`: for the draws that estimate what is left out; None does not estimate it.  `n_chains`: draws that do.
     """
     m = machine.weights.shape[0]
     log_z, moments = _sum_states(units, machine, jnp.asarray(_active_units(m, max_active)))

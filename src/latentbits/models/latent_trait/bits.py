@@ -140,14 +140,8 @@ def point_stats(
     did not go together: one product for each row, not for each point, whose number of pairs would be most of the work.
     Where the gradient vanishes stays the same.
 
-    Parameters
-    ----------
-    tanh
-        2 P - 1, of `density`.
-    share
-        Posterior probability of each point, times the row's weight.
-    moments
-        <x^ x^'> of each row over its points.
+    `tanh`: 2 P - 1, of `density`.  `share`: posterior probability of each point, times the row's weight.  `moments`:
+    <x^ x^'> of each row over its points.
     """
     n, m, q = points.shape
     _, k = pairs(q + 1)

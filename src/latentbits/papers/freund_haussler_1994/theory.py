@@ -58,10 +58,7 @@ def one_seed(theory: Theory, seed: int) -> dict[str, Any]:
 def universality(n: int, rng: np.random.Generator) -> dict[str, float]:
     """Measure total variation between distributions on n bits and machines built for them, over what is asked for.
 
-    Returns
-    -------
-    dict
-        By this distance: the largest ratio over distributions of several kinds.
+    Returns by this distance the largest ratio over distributions of several kinds.
     """
     found = dict.fromkeys(map(str, TOLERANCES), 0.0)
     for spread in (0.1, 1.0, 100.0):  # of Dirichlet draws: from almost concentrated to almost uniform
@@ -148,12 +145,7 @@ def exception(n: int, rng: np.random.Generator) -> float:
 def distance_from_normal(mean: np.ndarray, sigma: float | None, rng: np.random.Generator) -> float:
     """Compute Kolmogorov's distance between N(0, sigma^2) and a random projection of as many rows as bits.
 
-    Parameters
-    ----------
-    mean
-        Of each bit, -1 or +1.
-    sigma
-        None is the standard deviation of the projection.
+    `mean`: of each bit, -1 or +1.  `sigma`: None is the standard deviation of the projection.
     """
     n = len(mean)
     direction = rng.normal(size=n)

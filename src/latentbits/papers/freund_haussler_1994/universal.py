@@ -29,16 +29,8 @@ def universal_machine(probabilities: np.ndarray, tolerance: float = 1e-3) -> Uni
     paper's a = (ln(q - 1) + ln(1 / epsilon)) / 2 is the case of one unit.  After normalising, every probability is
     right to a factor of exp(+-tolerance).
 
-    Parameters
-    ----------
-    probabilities : (2^n,) array
-        Positive, in the order of `core.states.all_states`, x = 2 bits - 1; they are divided by their sum.
-    tolerance : float
-
-    Returns
-    -------
-    Universal
-        With at most 2^n - 1 units: states of the least probability need none.
+    `probabilities` (2^n,): positive, in the order of `core.states.all_states`, x = 2 bits - 1; they are divided by
+    their sum.  Returns one with at most 2^n - 1 units: states of the least probability need none.
 
     Examples
     --------

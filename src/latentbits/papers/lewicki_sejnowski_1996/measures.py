@@ -55,14 +55,7 @@ class Images(NamedTuple):
 def lines_of(weights: np.ndarray) -> np.ndarray:
     """Find which of the ten lines each second-layer unit is: f above 1/2 on the line's five pixels, and on no others.
 
-    Parameters
-    ----------
-    weights : (units, 25) array
-
-    Returns
-    -------
-    (units,) array
-        Columns are 0 to 4, rows 5 to 9; -1 where a unit is no line.
+    `weights`: (units, 25).  Returns (units,): columns are 0 to 4, rows 5 to 9; -1 where a unit is no line.
 
     Examples
     --------
@@ -86,15 +79,8 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     Strong is a child with at least half the frequency of the strongest, which must have 0.3: lines come up by
     themselves as well, so that f need not be large.
 
-    Parameters
-    ----------
-    weights : (units, second-layer units) array
-    lines : (second-layer units,) array
-        Of `lines_of`.  Of several units for one line, one is enough.
-
-    Returns
-    -------
-    list of names, "" where a unit is none
+    `weights`: (units, second-layer units).  `lines` (second-layer units,): of `lines_of`.  Of several units for one
+    line, one is enough.  Returns list of names, "" where a unit is none.
 
     Examples
     --------
@@ -203,12 +189,8 @@ def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
     A unit has the pixels with f above 1/2, and must have both or none of a pixel and its copy.  It is "dead" if it has
     none, or is not in use; "other" if it is no shift, or if its pixels are the same moved either way.
 
-    Parameters
-    ----------
-    weights : (units, 4 width) array
-        For inputs as of `latentbits.data.toys.shifter`: row, row, moved row, moved row.
-    usage : (units,) array, optional
-        In which share of the rows each is on.
+    `weights` (units, 4 width): for inputs as of `latentbits.data.toys.shifter`: row, row, moved row, moved row.
+    `usage` (units,): in which share of the rows each is on.
 
     Examples
     --------
@@ -246,11 +228,8 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
 
     A unit belongs to the top unit that makes it at least three times as frequent as the other does.
 
-    Returns
-    -------
-    mapping
-        `belong`: share of the shifts that belong to one top unit; `agree`: share of those that belong to the one of
-        their direction, as the most do.
+    Returns `belong`: share of the shifts that belong to one top unit; `agree`: share of those that belong to
+    the one of their direction, as the most do.
 
     Examples
     --------
@@ -272,11 +251,7 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
 def direction_told(tops: np.ndarray, direction: np.ndarray) -> float:
     """Compute the share of rows whose direction is that of the more probable top unit, named as fits better.
 
-    Parameters
-    ----------
-    tops : (n, 2) array
-        P(top unit is on | row).
-    direction : (n,) array of 0 and 1
+    `tops` (n, 2): P(top unit is on | row).  `direction`: (n,), of 0 and 1.
 
     Examples
     --------

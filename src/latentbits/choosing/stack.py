@@ -34,12 +34,8 @@ def stack(rows: np.ndarray, sample_weight: np.ndarray | None = None) -> Stack:
     is: no weights gain more than max(g) - 1.  Newton's method, with weights that stay at least 0 (each step is a
     problem of non-negative least squares, as in Kim et al. 2020), goes on until that is below 1e-9 nats per row.
 
-    Parameters
-    ----------
-    rows : (rows, models)
-        log p_k(x) in nats, of rows that no model has learned from; -inf where a model holds a row impossible.
-    sample_weight : (rows,) or None
-        How often each row counts; None for once.
+    `rows` (rows, models): log p_k(x) in nats, of rows that no model has learned from; -inf where a model holds a row
+    impossible.  `sample_weight` (rows,) or None: how often each row counts; None for once.
 
     Examples
     --------

@@ -367,12 +367,7 @@ def without_names(estimator: Any) -> Iterator[Any]:
 def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
     """Put the columns of the table in the order of the model's, or an error that says how they differ.
 
-    Parameters
-    ----------
-    rows
-        The table.
-    n_columns, names
-        Of the table that the model was fitted to; names may be None.
+    `rows`: the table.  `n_columns`, `names`: of the table that the model was fitted to; names may be None.
     """
     from latentbits.core.errors import DataError
     from latentbits.core.printable import listed

@@ -148,14 +148,8 @@ def of_words(
 def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True) -> Settled:
     """Decide which columns are labels, and which must be explained; numbers that are neither stay in the table.
 
-    Parameters
-    ----------
-    odd
-        The columns that hold no bits.
-    n_columns
-        Of the table, with them.
-    numbers_too
-        Whether numbers are looked at: not where the table is said to be of real numbers, or numbers are cut.
+    `odd`: the columns that hold no bits.  `n_columns`: of the table, with them.  `numbers_too`: whether numbers are
+    looked at: not where the table is said to be of real numbers, or numbers are cut.
     """
     numbers = [one for one in odd if one.what == "numbers"]
     meant_as_bits = n_columns - len(odd) + sum(one.use == "marks" for one in odd)

@@ -71,18 +71,9 @@ def class_fit(
 ) -> ClassFitReport:
     """Add the statistics of the patterns to a report.
 
-    Parameters
-    ----------
-    report
-        The report that every family has.
-    rows
-        The table.
-    weights, means : (classes,) and (classes, columns)
-        Of the model.
-    idle
-        Columns that never vary, or were never seen: they have no parameters and make no patterns.
-    smoothing
-        That of the fit; only without any the statistics are those of a maximum of the likelihood.
+    `report`: the report that every family has.  `rows`: the table.  `weights`, `means` (classes,) and (classes,
+    columns): of the model.  `idle`: columns that never vary, or were never seen: they have no parameters and make no
+    patterns.  `smoothing`: that of the fit; only without any the statistics are those of a maximum of the likelihood.
     """
     k, d = means.shape
     n, found = rows.n_rows, assign(rows, weights, means)

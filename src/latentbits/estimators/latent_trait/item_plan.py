@@ -163,11 +163,8 @@ def _check(plan: Plan) -> None:
 def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int = 0) -> Params:
     """Return values to begin with, and places of all that is free.
 
-    Parameters
-    ----------
-    idle
-        Columns that are constant or never observed: their slope is held at 0, and their intercept, NaN here, where
-        all of their rows are nearly certain.
+    `idle`: columns that are constant or never observed: their slope is held at 0, and their intercept, NaN here, where
+    all of their rows are nearly certain.
     """
     d = len(plan.guessed)
     guessed = np.array([float(g or plan.fixed.get((j, "asymptote"), 0) > 0) for j, g in enumerate(plan.guessed)])

@@ -124,15 +124,8 @@ def words_of_match(match: Match) -> str:
 def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute ``x . w / |w|`` of every row on the direction of every unit; figure 4.1 (d).
 
-    Parameters
-    ----------
-    X : (n, d) array of 0 and 1
-        As +-1; a missing (NaN) bit counts as 0, the middle.
-    weights : (m, d) array
-
-    Returns
-    -------
-    (n, m) array
+    `X` (n, d), of 0 and 1: as +-1; a missing (NaN) bit counts as 0, the middle.  `weights`: (m, d).  Returns (n, m)
+    array.
 
     Examples
     --------

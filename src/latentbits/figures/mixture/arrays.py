@@ -45,13 +45,8 @@ def logit_interval(share: np.ndarray, error: np.ndarray, level: float = 0.95) ->
 def profiles(shares: np.ndarray, means: np.ndarray, errors: np.ndarray | None = None, most: int = 60) -> Profiles:
     """Sort classes by share, and choose the columns in which they differ most, in the order of the table.
 
-    Parameters
-    ----------
-    shares, means : (k,) and (k, d) arrays
-    errors : (k, d) array or None
-        Standard errors of `means`; NaN where there is none.
-    most : int
-        Number of columns wanted.
+    `shares`, `means`: (k,) and (k, d).  `errors` (k, d) or None: standard errors of `means`; NaN where there is none.
+    `most`: number of columns wanted.
 
     Examples
     --------

@@ -83,10 +83,7 @@ def find(
     is found exactly.  So the answer is the best there is with one latent, and with two if there are no more columns
     than slides.  The random numbers are the same for all rows: an answer does not depend on which rows share a batch.
 
-    Parameters
-    ----------
-    n_slides
-        Steps of the local search; 0 for none.  It is skipped where every row of the batch has a cell.
+    `n_slides`: steps of the local search; 0 for none.  It is skipped where every row of the batch has a cell.
     """
     at = planes(weights, phi, signs)
 

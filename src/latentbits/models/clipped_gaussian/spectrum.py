@@ -78,18 +78,8 @@ def leading(
 ) -> Spectrum:
     """Find the n largest eigenvalues of a symmetric matrix, less something on its diagonal, by Lanczos' method.
 
-    Parameters
-    ----------
-    matrix : (d, d)
-        May be float32.
-    n
-        How many.
-    left
-        Seconds left; `OutOfTimeError` when they are over.
-    less : (d,)
-        Taken off the diagonal.
-    start : (d,)
-        A vector to begin with, near the wanted ones.
+    `matrix` (d, d): may be float32.  `n`: how many.  `left`: seconds left; `OutOfTimeError` when they are over.  `less`
+    (d,): taken off the diagonal.  `start` (d,): a vector to begin with, near the wanted ones.
     """
     d = len(matrix)
     if d <= max(64, 4 * n):

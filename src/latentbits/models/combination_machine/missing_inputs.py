@@ -104,12 +104,8 @@ def conditional(
 ) -> Conditional:
     """Compute E[h | x_o] and the means of the missing inputs; exactly where that can be.
 
-    Parameters
-    ----------
-    keys
-        One a row, used where nothing can be summed.
-    x, observed
-        Inputs, 0 where missing; and 1 where they are observed.
+    `keys`: one a row, used where nothing can be summed.  `x`, `observed`: inputs, 0 where missing; and 1 where they are
+    observed.
     """
 
     def sampled() -> Conditional:

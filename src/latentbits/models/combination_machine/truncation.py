@@ -138,10 +138,7 @@ def left_out(
     Weighted draws of the whole machine's hidden states (`_anneal`) are followed for some sweeps.  To the sampling
     variance the square of the heaviest draw's share is added: one like it, on the other side, may not have been seen.
 
-    Parameters
-    ----------
-    log_odds
-        Of independent units that resemble those of the machine: where the draws begin.
+    `log_odds`: of independent units that resemble those of the machine: where the draws begin.
     """
     anneal_key, key = jax.random.split(key)
     h, log_weight = _anneal(units, machine, log_odds, anneal_key, n_chains, n_steps)

@@ -223,14 +223,9 @@ def maximise(
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"]]:
     """Step on every column: by eq. 11 where the statistics are the bound's, else by re-weighted least squares.
 
-    Parameters
-    ----------
-    precision
-        Precision of a Gaussian prior on the weights, 0 for none.
-    tied
-        All columns have the same weight (one latent dimension): the one-parameter logistic model.
-    longest
-        Longest step of a column, in log-odds; inf takes eq. 11 as it is.
+    `precision`: precision of a Gaussian prior on the weights, 0 for none.  `tied`: all columns have the same weight
+    (one latent dimension): the one-parameter logistic model.  `longest`: longest step of a column, in log-odds; inf
+    takes eq. 11 as it is.
     """
     q, xp = w.shape[1], namespace(w, stats)
     j, k = pairs(q + 1)

@@ -163,29 +163,11 @@ def sweep(
 ) -> tuple[tuple[Float[Array, "_ rows"], ...], tuple[Float[Array, "_ rows"], ...], Float[Array, " rows"]]:
     """Draw every hidden unit of every row once, the lowest layer first.
 
-    Parameters
-    ----------
-    on, off
-        1 where an input is on, and where it is off; neither, where it is missing.
-    keys
-        One per row, of this sweep.
-    evidence
-        Power of the inputs' probability given the lowest hidden layer.
-    coldness
-        Inverse temperature of the whole distribution.
-    frozen
-        Units that keep their state.
-    field
-        Log-odds of each unit beside all others, at any coldness.
-
-    Returns
-    -------
-    states
-        After the sweep.
-    chances
-        P(S_i = 1 | rest) of every unit at its turn; a frozen unit's state.
-    flip
-        The largest probability of a change in each row.
+    `on`, `off`: 1 where an input is on, and where it is off; neither, where it is missing.  `keys`: one per row, of
+    this sweep.  `evidence`: power of the inputs' probability given the lowest hidden layer.  `coldness`: inverse
+    temperature of the whole distribution.  `frozen`: units that keep their state.  `field`: log-odds of each unit
+    beside all others, at any coldness.  Returns the states after the sweep; P(S_i = 1 | rest) of every unit at its
+    turn, for a frozen unit its state; and the largest probability of a change in each row.
     """
     dtype = on.dtype
     sizes = [len(s) for s in states]

@@ -106,10 +106,7 @@ def one_active(rng: np.random.Generator, m: int = 4, n: int = 6) -> float:
 def orthogonal(rng: np.random.Generator, n_machines: int = 100, m: int = 6, n: int = 8) -> dict[str, float]:
     """Compute the share of machines with orthogonal weights whose largest term of Z_R the rule of section 3.1 finds.
 
-    Returns
-    -------
-    dict
-        `corrected`: with |w|^2 / 2; `printed`: with |w| / 2, as the paper has it.
+    Returns `corrected`: with |w|^2 / 2; `printed`: with |w| / 2, as the paper has it.
     """
     found = {"corrected": 0, "printed": 0}
     for _ in range(n_machines):

@@ -266,12 +266,9 @@ def second_order_error(train: np.ndarray, X: np.ndarray, n_components: int, seed
 def likelihoods(train: np.ndarray, test: np.ndarray, n_units: int, summed: int, seed: int) -> dict[str, Any]:
     """Measure log-losses of machines without input biases, m (n + 1) parameters, and of mixtures of m, one fewer.
 
-    Returns
-    -------
-    dict
-        By the number of units: log-losses on training and test rows of the machine that climbs the likelihood, of the
-        paper's pursuit, of the mixture by maximum likelihood and of the smoothed one; `error` is the largest standard
-        error of the machines', from log Z.
+    Returns by the number of units log-losses on training and test rows of the machine that climbs the likelihood,
+    of the paper's pursuit, of the mixture by maximum likelihood and of the smoothed one; `error` is the largest
+    standard error of the machines', from log Z.
     """
     found = {}
     for size in (summed, n_units):

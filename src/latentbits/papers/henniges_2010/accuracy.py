@@ -118,10 +118,7 @@ def exact_em(n_rows: int) -> float:
     The first is the library's; the second sums over all 2^H states by `equations.py`, with the M-step that (2) has
     without truncation: all rows, and pi = sum <|s|> / (N H).
 
-    Returns
-    -------
-    float
-        The largest difference of W, sigma and pi, as a part of the largest component, of sigma and of pi.
+    Returns the largest difference of W, sigma and pi, as a part of the largest component, of sigma and of pi.
     """
     rng = np.random.default_rng(8)
     toy = linear_bars(n_rows, size=SIZE, random_state=rng)

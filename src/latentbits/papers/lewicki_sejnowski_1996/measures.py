@@ -103,18 +103,9 @@ def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> 
     Its reach is (sum f)^2 / sum f^2 over the second-layer units, as a part of them: 1 if it brings all alike, 0.2 for
     two of ten.  A unit acts as a bias if it reaches half of them and is on in nine of ten images.
 
-    Parameters
-    ----------
-    weights : (units, second-layer units) array
-    patterns : list of names
-        Of `patterns_of`.
-    on : (units,) array
-        Share of the images in which each is on.
-
-    Returns
-    -------
-    dict
-        `broad_reach` and `broad_on` of the unit with the largest product of both (0 where there is none), `has_bias`.
+    `weights`: (units, second-layer units).  `patterns`: of `patterns_of`.  `on` (units,): share of the images in which
+    each is on.  Returns `broad_reach` and `broad_on` of the unit with the largest product of both (0 where there
+    is none), `has_bias`.
 
     Examples
     --------

@@ -141,8 +141,8 @@ def in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
     return styled
 
 
-def new_figure(size: tuple[float, float], pad: float | None = None) -> Any:
-    """Make an empty figure, whose parts make room for each other."""
+def new_figure(size: tuple[float, float], pad: float | None = 0.08) -> Any:
+    """Make an empty figure, whose parts make room for each other; `pad` is in inches, None that of matplotlib."""
     from matplotlib import pyplot as plt
 
     figure = plt.figure(figsize=size, layout="constrained")

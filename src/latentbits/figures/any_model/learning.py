@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.figures.style import GREY, INK, PALETTE, SMALL, axes_or_new, for_words
+from latentbits.figures.style import EDGE, GREY, INK, PALETTE, SMALL, axes_or_new, for_words
 
 __all__ = ["plot_errors", "plot_runs"]
-
-EDGE = "#c9d0d6"
 
 
 def plot_errors(

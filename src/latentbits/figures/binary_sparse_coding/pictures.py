@@ -15,6 +15,7 @@ from latentbits.core.errors import DataError, import_extra
 from latentbits.figures.any_model.arrays import tile
 from latentbits.figures.placing import spread_apart
 from latentbits.figures.style import (
+    EDGE,
     GREY,
     INK,
     PALETTE,
@@ -29,8 +30,6 @@ from latentbits.figures.style import (
 )
 
 __all__ = ["plot_course", "plot_fields"]
-
-EDGE = "#c9d0d6"
 
 
 def plot_fields(

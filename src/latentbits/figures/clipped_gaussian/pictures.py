@@ -32,6 +32,8 @@ from latentbits.figures.style import (
     PALETTE,
     PAPER,
     SMALL,
+    SQUARE,
+    WIDE,
     axes_or_new,
     for_words,
     ink,
@@ -45,7 +47,6 @@ from latentbits.figures.windows import Window, boundary_ends
 
 __all__ = ["plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"]
 
-SQUARE = (5.6, 5.6)  # inches
 BITS, GAUSSIAN = PALETTE[0], ACCENT
 BINARY_NAME, LATENT_NAME = "$C^{ss}$ of the bits", "$C^{xx}$ of the Gaussian behind them"
 
@@ -73,7 +74,7 @@ def plot_spectra(
         Ranks on a logarithmic axis too, where the first few matter most.
     """
     both = [spectrum_of(binary), spectrum_of(latent)]
-    ax = axes_or_new(ax, (7.2, 4.6))
+    ax = axes_or_new(ax, WIDE)
     shown = np.concatenate([np.abs(one.eigenvalues[one.kinds != 0]) for one in both])
     if len(shown) == 0:
         raise DataError("all eigenvalues are zero: there is no spectrum to draw")

@@ -13,9 +13,8 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 from latentbits.figures.combination_machine.arrays import Gaussians
-from latentbits.figures.style import ACCENT, GREY, INK, PALETTE, SMALL, axes_or_new, for_words, short
+from latentbits.figures.style import ACCENT, EDGE, GREY, INK, PALETTE, SMALL, axes_or_new, for_words, short
 from latentbits.figures.tiles import (
-    EDGE,
     Places,
     draw_grounds,
     draw_squares,

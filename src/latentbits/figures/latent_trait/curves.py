@@ -20,6 +20,7 @@ from latentbits.figures.style import (
     PAPER,
     SMALL,
     STYLE,
+    WIDE,
     axes_or_new,
     for_words,
     short,
@@ -30,7 +31,6 @@ __all__ = ["plot_error_against_time", "plot_item_curves", "plot_item_information
 
 MOST_CURVES = 12
 PALE = "#d5dade"
-WIDE = (7.2, 4.6)  # inches
 
 
 def plot_error_against_time(

@@ -14,17 +14,8 @@ import numpy as np
 from latentbits.core.errors import DataError, import_extra
 from latentbits.figures.combination_machine.pictures import plot_hinton, plot_unit_bars
 from latentbits.figures.noisy_or.arrays import Credit
-from latentbits.figures.style import INK, SMALL, STYLE, VEIL, axes_or_new, bare, ink, one_colour, short
-from latentbits.figures.tiles import (
-    EDGE,
-    GROUND,
-    draw_squares,
-    images_checked,
-    in_short,
-    largest_of,
-    word_below,
-    words_for,
-)
+from latentbits.figures.style import EDGE, INK, SMALL, STYLE, VEIL, axes_or_new, bare, ink, one_colour, short
+from latentbits.figures.tiles import GROUND, draw_squares, images_checked, in_short, largest_of, word_below, words_for
 from latentbits.reports.networks import Network, checked_network, names_of, project_down
 
 __all__ = ["plot_explanation", "plot_layer", "plot_network"]

@@ -20,8 +20,6 @@ __all__ = [
     "words_on_curves",
 ]
 
-GAP = 9.0  # points between a window and the names beyond it
-
 
 def text_widths(words: Sequence[str], size: float) -> np.ndarray:
     """About how wide each word is at a type size, in points; a little more for most.
@@ -118,7 +116,8 @@ def names_round_window(
         crowded = [side >= 2 and widths[sides == side].sum() > 0.6 * size[0] for side in range(4)]
         upright = np.array(crowded)[sides]
         depth = np.where((sides < 2) | upright, widths, height)
-        room = [GAP + depth[sides == side].max() if (sides == side).any() else 0.0 for side in range(4)]
+        # points between a window and the names beyond it
+        room = [9.0 + depth[sides == side].max() if (sides == side).any() else 0.0 for side in range(4)]
         free = size[0] - room[0] - room[1], size[1] - room[2] - room[3]
         last, inner = inner, widened(window, free[0] / free[1])
     left, right, bottom, top = last

@@ -15,7 +15,6 @@ from latentbits.core.errors import DataError
 
 __all__ = [
     "BITS_PER_NAT",
-    "CHANCE",
     "Outline",
     "around",
     "beyond_chance",
@@ -30,7 +29,6 @@ __all__ = [
 
 BITS_PER_NAT = 1 / float(np.log(2))  # in a nat
 N_PUSHES = 150  # times that columns push each other apart
-CHANCE = 0.01  # that any two of all columns, were they independent, have so much in common
 
 
 class Outline(NamedTuple):
@@ -200,7 +198,8 @@ def beyond_chance(information: np.ndarray, n_rows: float) -> np.ndarray:
     """
     information = np.asarray(information)
     d = information.shape[-1]
-    return 2 * n_rows * information > chi2.isf(CHANCE / max(1, d * (d - 1) // 2), 1)
+    # 0.01 is the chance that any two of all columns have so much in common if all are independent
+    return 2 * n_rows * information > chi2.isf(0.01 / max(1, d * (d - 1) // 2), 1)
 
 
 def touching(parents: np.ndarray, shape: tuple[int, int]) -> tuple[int, int]:

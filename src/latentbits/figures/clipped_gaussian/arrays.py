@@ -20,8 +20,6 @@ __all__ = [
     "words_of_signs",
 ]
 
-ROUNDING = 1e-12  # of the largest: what is smaller is zero but for rounding
-
 
 class Spectrum(NamedTuple):
     """Eigenvalues, the largest first, and what each counts as."""
@@ -32,7 +30,7 @@ class Spectrum(NamedTuple):
     negative_share: float
 
 
-def spectrum_of(eigenvalues: np.ndarray, tol: float = ROUNDING) -> Spectrum:
+def spectrum_of(eigenvalues: np.ndarray, tol: float = 1e-12) -> Spectrum:
     """Sort eigenvalues and separate positive, negative and vanishing ones.
 
     `eigenvalues` (d,): in any order.  `tol`: those smaller than this share of the largest count as zero.

@@ -37,8 +37,6 @@ def stack(rows: np.ndarray, sample_weight: np.ndarray | None = None) -> Stack:
     `rows` (rows, models): log p_k(x) in nats, of rows that no model has learned from; -inf where a model holds a row
     impossible.  `sample_weight` (rows,) or None: how often each row counts; None for once.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> np.allclose(stack(np.log([[0.5, 0.1], [0.5, 0.2]])).weights, [1, 0])
     True

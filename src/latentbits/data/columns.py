@@ -183,8 +183,6 @@ def refusal(
     `where`: what the message begins with.  `odd`: the columns.  `taken`: columns that would be labels.  `of_marks`:
     what to do about marks of missing cells.
 
-    Examples
-    --------
     >>> print(refusal("x.csv: ", [of_numbers("q", "q", np.array([0.0, 1.0, -9.0]))]))
     x.csv: columns that hold no bits: q (with -9). If -9 marks missing cells, say missing=['-9'].
     """

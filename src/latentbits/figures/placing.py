@@ -53,8 +53,6 @@ def spread_apart(places: np.ndarray, sizes: np.ndarray, low: float, high: float)
 
     `places`, `sizes`: (n,).
 
-    Examples
-    --------
     >>> spread_apart(np.array([5.0, 5.0, 9.0]), np.full(3, 2.0), 0.0, 10.0).tolist()
     [4.0, 6.0, 9.0]
     """

@@ -22,8 +22,6 @@ def numbers_on(active: np.ndarray, weights: np.ndarray | None = None) -> np.ndar
 
     `active` (n, m): P(cause is on | row).  `weights` (n,) or None: how often each row counts; None for once.
 
-    Examples
-    --------
     >>> numbers_on(np.array([[0.0, 1.0], [0.9, 1.0]])).tolist()
     [0.0, 0.5, 0.5]
     """

@@ -35,8 +35,6 @@ def spectrum_of(eigenvalues: np.ndarray, tol: float = 1e-12) -> Spectrum:
 
     `eigenvalues` (d,): in any order.  `tol`: those smaller than this share of the largest count as zero.
 
-    Examples
-    --------
     >>> found = spectrum_of(np.array([-1.0, 3.0, 1e-15]))
     >>> found.eigenvalues.tolist(), found.kinds.tolist(), found.negative_share
     ([3.0, 1e-15, -1.0], [1, 0, -1], 0.25)
@@ -66,8 +64,6 @@ def telling_loadings(weights: np.ndarray, most: int) -> np.ndarray:
     `weights` (k, d): one hidden variable a row.  `most`: number of columns wanted.  Returns (m,) array of column
     numbers, m = min(most, d).
 
-    Examples
-    --------
     >>> telling_loadings(np.array([[0.1, 0.9, 0.0], [0.7, 0.1, 0.1]]), 2).tolist()
     [1, 0]
     """
@@ -110,8 +106,6 @@ def cells_of_lines(weights: np.ndarray, phi: np.ndarray, window: Window) -> list
 
     `weights`, `phi`: (N, 2) and (N,).  `window`: (left, right, bottom, top).
 
-    Examples
-    --------
     >>> cells = cells_of_lines(np.eye(2), np.zeros(2), (-1.0, 1.0, -1.0, 1.0))
     >>> [cell.signs.tolist() for cell in cells]
     [[1, 1], [1, -1], [-1, 1], [-1, -1]]

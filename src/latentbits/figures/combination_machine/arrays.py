@@ -127,8 +127,6 @@ def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     `X` (n, d), of 0 and 1: as +-1; a missing (NaN) bit counts as 0, the middle.  `weights`: (m, d).  Returns (n, m)
     array.
 
-    Examples
-    --------
     >>> project(np.array([[1, 1], [0, 1]]), np.array([[3.0, 4.0]])).round(3).tolist()
     [[1.4], [0.2]]
     """
@@ -141,8 +139,6 @@ def separation(values: np.ndarray, on: np.ndarray) -> float:
 
     `values`: (n,).  `on` (n,): which group; nan where one is empty.
 
-    Examples
-    --------
     >>> separation(np.array([-1.0, 1.0, 9.0, 11.0]), np.array([False, False, True, True]))
     10.0
     """

@@ -65,8 +65,6 @@ def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[s
 
     `labels`: n values.  `label_names`: mapping from a label to its name, or sequence of names for labels 0, 1, ....
 
-    Examples
-    --------
     >>> label_groups([2, 0, 2, None], ["cat", "dog", "owl"])
     (['cat', 'owl'], array([ 1,  0,  1, -1]))
     """
@@ -90,8 +88,6 @@ def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: in
     `means`: (n, q).  `groups`: (n,).  `decimals`: places that agree when rounded to this number of decimals are the
     same.
 
-    Examples
-    --------
     >>> coincident(np.array([[0.0, 1.0], [2.0, 1.0], [2.0, 1.0]])).counts.tolist()
     [2, 1]
     """
@@ -148,8 +144,6 @@ def telling_items(weights: np.ndarray, bias: np.ndarray, most: int) -> np.ndarra
 
     `weights`, `bias`: (d,).
 
-    Examples
-    --------
     >>> telling_items(np.array([1.0, -3.0, 2.0]), np.zeros(3), 2).tolist()
     [1, 2]
     """
@@ -277,8 +271,6 @@ def mass_levels(log_density: np.ndarray, masses: Sequence[float]) -> np.ndarray:
 
     `masses`: sequence of shares.
 
-    Examples
-    --------
     >>> np.exp(mass_levels(np.log([0.5, 0.3, 0.15, 0.05]), [0.5, 0.8])).round(2).tolist()
     [0.5, 0.3]
     """

@@ -219,8 +219,6 @@ def name_columns(
     `places` (d,): wanted heights, in points, as are all lengths here.  `widths`: (d,).  `line`: height of a line of
     text.  `size`: (width, height) of the room.
 
-    Examples
-    --------
     >>> found = name_columns(np.array([10.0, 50.0, 51.0]), [20.0, 20.0, 20.0], 10.0, (100.0, 100.0))
     >>> found.columns.tolist(), found.heights.tolist()
     ([0, 0, 1], [10.0, 50.0, 51.0])

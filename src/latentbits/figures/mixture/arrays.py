@@ -48,8 +48,6 @@ def profiles(shares: np.ndarray, means: np.ndarray, errors: np.ndarray | None = 
     `shares`, `means`: (k,) and (k, d).  `errors` (k, d) or None: standard errors of `means`; NaN where there is none.
     `most`: number of columns wanted.
 
-    Examples
-    --------
     >>> found = profiles(np.array([0.3, 0.7]), np.array([[0.1, 0.5, 0.9], [0.2, 0.5, 0.1]]), most=2)
     >>> found.order.tolist(), found.columns.tolist()
     ([1, 0], [0, 2])

@@ -170,8 +170,6 @@ def likeness(fields: np.ndarray, others: np.ndarray, shape: tuple[int, int]) -> 
     Returns (H,) the largest cosine, over all others and all shifts; its square is the share of the energy that
     both share.
 
-    Examples
-    --------
     >>> spots = np.zeros((3, 5, 5))
     >>> spots[0, 0, 0] = spots[1, 3, 2] = spots[2, 1:3, 1] = 1
     >>> likeness(spots[:1].reshape(1, -1), spots[1:].reshape(2, -1), (5, 5)).round(3).tolist()

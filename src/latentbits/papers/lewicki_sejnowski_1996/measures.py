@@ -57,8 +57,6 @@ def lines_of(weights: np.ndarray) -> np.ndarray:
 
     `weights`: (units, 25).  Returns (units,): columns are 0 to 4, rows 5 to 9; -1 where a unit is no line.
 
-    Examples
-    --------
     >>> column = 3.0 * (np.arange(25) % 5 == 2)
     >>> lines_of(np.array([column, column + 3.0 * (np.arange(25) < 5)])).tolist()
     [2, -1]
@@ -82,8 +80,6 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     `weights`: (units, second-layer units).  `lines` (second-layer units,): of `lines_of`.  Of several units for one
     line, one is enough.  Returns list of names, "" where a unit is none.
 
-    Examples
-    --------
     >>> weights = np.zeros((2, 10))
     >>> weights[0, [1, 3]] = 2.0
     >>> patterns_of(weights, np.arange(10))
@@ -107,8 +103,6 @@ def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> 
     each is on.  Returns `broad_reach` and `broad_on` of the unit with the largest product of both (0 where there
     is none), `has_bias`.
 
-    Examples
-    --------
     >>> background(np.array([[2.0, 2.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5]]), ["||", ""], np.array([0.3, 0.95]))
     {'broad_reach': 1.0, 'broad_on': 0.95, 'has_bias': True}
     """
@@ -128,8 +122,6 @@ def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> 
 def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15, patterns: str = "any") -> Images:
     """List every image that `latentbits.data.toys.lines` can give.
 
-    Examples
-    --------
     >>> [(len(found.X), round(found.bits, 3)) for found in (all_lines(), all_lines(patterns="alone"))]
     [(962, 9.165), (962, 5.63)]
     """
@@ -183,8 +175,6 @@ def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
     `weights` (units, 4 width): for inputs as of `latentbits.data.toys.shifter`: row, row, moved row, moved row.
     `usage` (units,): in which share of the rows each is on.
 
-    Examples
-    --------
     >>> bit = np.eye(8)
     >>> unit = 3.0 * np.concatenate([bit[0], bit[0], bit[1], bit[1]])
     >>> shifts_of(np.array([unit, np.zeros(32), 3.0 * np.ones(32)])).kinds
@@ -222,8 +212,6 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
     Returns `belong`: share of the shifts that belong to one top unit; `agree`: share of those that belong to
     the one of their direction, as the most do.
 
-    Examples
-    --------
     >>> sides_of(np.array([[2.0, 1.0], [0.0, 1.0]]), ["left", "left"])
     {'belong': 0.5, 'agree': 1.0}
     """
@@ -244,8 +232,6 @@ def direction_told(tops: np.ndarray, direction: np.ndarray) -> float:
 
     `tops` (n, 2): P(top unit is on | row).  `direction`: (n,), of 0 and 1.
 
-    Examples
-    --------
     >>> direction_told(np.array([[0.9, 0.1], [0.2, 0.3], [0.8, 0.1], [0.1, 0.7]]), np.array([0, 1, 1, 1]))
     0.75
     """
@@ -258,8 +244,6 @@ def all_shifts(width: int = 8) -> Images:
 
     Both directions give the same image where a row is the same moved by two places; four rows of eight bits are.
 
-    Examples
-    --------
     >>> len(all_shifts().X), round(all_shifts().bits, 6)
     (508, 8.984375)
     """

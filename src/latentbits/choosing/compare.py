@@ -28,16 +28,7 @@ from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports.comparison import STACK, Comparison, ranked, shared_error
 from latentbits.reports.fit import FitReport
 
-__all__ = [
-    "FAILURES",
-    "compare",
-    "default_models",
-    "fit_copy",
-    "reason_of",
-    "score_rows",
-    "short_names",
-    "weights_of",
-]
+__all__ = ["FAILURES", "compare", "default_models", "fit_copy", "reason_of", "score_rows", "weights_of"]
 
 # What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
 FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)

@@ -7,14 +7,7 @@ from typing import Any
 import click
 
 from latentbits.cli.completion import tables_and_sets
-from latentbits.cli.console import (
-    check_checkpoint,
-    checkpoint_options,
-    common_options,
-    give,
-    printed_warnings,
-    say,
-)
+from latentbits.cli.console import check_checkpoint, checkpoint_options, common_options, give, printed_warnings, say
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
 from latentbits.cli.options import size_from
 from latentbits.cli.reports import show_tables

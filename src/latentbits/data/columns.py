@@ -20,7 +20,6 @@ __all__ = [
     "WORDS",
     "ColumnsError",
     "Odd",
-    "Settled",
     "all_words",
     "of_numbers",
     "of_words",

@@ -11,16 +11,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-__all__ = [
-    "SAMPLED_LINES",
-    "Header",
-    "could_be_names",
-    "default_names",
-    "doubted",
-    "find_header",
-    "first_doubled",
-    "words_of_a_row",
-]
+__all__ = ["SAMPLED_LINES", "Header", "could_be_names", "doubted", "find_header", "first_doubled", "words_of_a_row"]
 
 SAMPLED_LINES = 1000  # lines below the first one that are looked at
 BARE = re.compile(r"0|[1-9][0-9]*")  # a whole number as pandas writes one

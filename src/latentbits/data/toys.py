@@ -14,7 +14,6 @@ from latentbits.core.errors import DataError
 
 __all__ = [
     "Bars",
-    "Bump",
     "Lines",
     "Prototypes",
     "Shifter",

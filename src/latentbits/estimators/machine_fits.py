@@ -25,10 +25,7 @@ from latentbits.models.combination_machine.machine import UNITS, Params, machine
 from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.recipes import recipe_of
 from latentbits.models.combination_machine.truncation import sparse_moments
-from latentbits.models.combination_machine.tuning import (
-    AGAIN_MOST_TIMES,
-    STOCHASTIC_RATE,
-)
+from latentbits.models.combination_machine.tuning import AGAIN_MOST_TIMES, STOCHASTIC_RATE
 
 __all__ = ["MachineFits"]
 

@@ -22,7 +22,6 @@ __all__ = [
     "error_of_sum",
     "imprecise",
     "rounded",
-    "with_rounding",
 ]
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

@@ -10,15 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from latentbits.figures.windows import Window, boundary_ends
 
-__all__ = [
-    "NameRing",
-    "columns_that_fit",
-    "names_round_window",
-    "spread_apart",
-    "text_widths",
-    "widened",
-    "words_on_curves",
-]
+__all__ = ["columns_that_fit", "names_round_window", "spread_apart", "text_widths", "widened", "words_on_curves"]
 
 
 def text_widths(words: Sequence[str], size: float) -> np.ndarray:

@@ -15,7 +15,6 @@ from latentbits.core.errors import DataError
 
 __all__ = [
     "BITS_PER_NAT",
-    "Outline",
     "around",
     "beyond_chance",
     "by_state",

@@ -9,16 +9,7 @@ import numpy as np
 
 from latentbits.models.latent_trait.item_params import Params
 
-__all__ = [
-    "LOGIT_PRIOR",
-    "PARAMETERS",
-    "Plan",
-    "Positions",
-    "make_plan",
-    "names_of_free",
-    "template",
-    "with_own_items",
-]
+__all__ = ["LOGIT_PRIOR", "PARAMETERS", "Plan", "Positions", "make_plan", "names_of_free", "template", "with_own_items"]
 
 PARAMETERS = ("slope", "intercept", "asymptote")
 LOGIT_PRIOR = (-1.1, 0.5)  # of the logit of an asymptote: 0.25, and 0.11 to 0.47 in 95 of 100

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = [
-    "HIDDEN_SHARE",
-    "hide_lower_half",
-    "hide_some",
-    "numbers_on",
-    "share_right",
-    "telling_columns",
-    "tile",
-]
+__all__ = ["HIDDEN_SHARE", "hide_lower_half", "hide_some", "numbers_on", "share_right", "telling_columns", "tile"]
 
 HIDDEN_SHARE = 0.25  # of the cells of a table that are hidden to see how well they are guessed
 

@@ -15,7 +15,6 @@ from latentbits.core.states import all_states
 __all__ = [
     "Gaussians",
     "Match",
-    "Principal",
     "gaussians_of",
     "match_units",
     "matched_order",

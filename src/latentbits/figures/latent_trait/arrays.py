@@ -14,8 +14,6 @@ from latentbits.figures.windows import Window, boundary_ends
 
 __all__ = [
     "Boundaries",
-    "Glyphs",
-    "PosteriorGrid",
     "coincident",
     "data_window",
     "decode",

@@ -33,9 +33,7 @@ from latentbits.models.combination_machine.likelihood import (
 )
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.rows import takes_ones
-from latentbits.models.combination_machine.tuning import (
-    HELD_OUT_LEAST_ROWS,
-)
+from latentbits.models.combination_machine.tuning import HELD_OUT_LEAST_ROWS
 
 __all__ = ["REFIT", "climb", "momentum", "refit"]
 

@@ -28,25 +28,9 @@ from latentbits.models.combination_machine.annealing import annealed_log_sum, an
 from latentbits.models.combination_machine.chains import draw_hidden
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 from latentbits.models.combination_machine.patterns import Conditional, by_inputs, moments_by_inputs
-from latentbits.models.combination_machine.tuning import (
-    LEARNING_MOST_UNITS,
-    LOG2_STATES_PER_BLOCK,
-    PATTERN_MOST_BITS,
-)
+from latentbits.models.combination_machine.tuning import LEARNING_MOST_UNITS, LOG2_STATES_PER_BLOCK, PATTERN_MOST_BITS
 
-__all__ = [
-    "Conditional",
-    "by_annealing",
-    "by_hidden",
-    "by_inputs",
-    "conditional",
-    "log_sums",
-    "mean_field_bound",
-    "moments",
-    "moments_by_gibbs",
-    "moments_by_hidden",
-    "moments_by_inputs",
-]
+__all__ = ["Conditional", "by_hidden", "conditional", "log_sums", "moments", "moments_by_gibbs", "moments_by_hidden"]
 
 
 T = TypeVar("T")

@@ -22,10 +22,7 @@ from latentbits.core.arrays import Array, namespace
 from latentbits.core.states import count_sparse_states
 from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
-from latentbits.models.combination_machine.tuning import (
-    OUTSIDE_CHAINS,
-    STATES_PER_BLOCK,
-)
+from latentbits.models.combination_machine.tuning import OUTSIDE_CHAINS, STATES_PER_BLOCK
 
 __all__ = ["Truncated", "few_active", "left_out", "log_terms", "moments_among", "sparse_moments"]
 

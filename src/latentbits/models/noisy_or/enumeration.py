@@ -32,7 +32,6 @@ from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params
 
 __all__ = [
-    "Statistics",
     "completion",
     "drawn_states",
     "expected_statistics",

@@ -29,15 +29,7 @@ from latentbits.core.special import TINY
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.learning import Stats
 
-__all__ = [
-    "choose_pivots",
-    "from_odd_rows",
-    "idle_units",
-    "put_to_use",
-    "renew",
-    "split_gain",
-    "without_parts",
-]
+__all__ = ["choose_pivots", "from_odd_rows", "idle_units", "put_to_use", "renew", "split_gain", "without_parts"]
 
 
 def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

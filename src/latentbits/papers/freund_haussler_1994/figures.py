@@ -24,7 +24,6 @@ from latentbits.figures.style import SMALL, show
 from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = [
-    "THREE_UNITS",
     "figure_2_2",
     "figure_4_1",
     "figure_4_2",

@@ -17,17 +17,7 @@ from latentbits.models.combination_machine import equations
 from latentbits.papers.freund_haussler_1994.targets import TARGETS
 from latentbits.papers.freund_haussler_1994.universal import universal_machine
 
-__all__ = [
-    "Theory",
-    "distance_from_normal",
-    "exception",
-    "normalisers",
-    "one_active",
-    "one_seed",
-    "orthogonal",
-    "projections",
-    "universality",
-]
+__all__ = ["Theory", "distance_from_normal", "one_seed"]
 
 TOLERANCES = (1e-1, 1e-3, 1e-6)  # of a built machine, in total variation
 SCALES = (0.02, 0.01)  # of the target's weights, at which the two normalisers are compared

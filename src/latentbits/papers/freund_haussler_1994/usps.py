@@ -22,7 +22,6 @@ from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import fitted
 
 __all__ = [
-    "ITERATIONS_PER_SPLIT",
     "MEASURES",
     "METHODS",
     "N_EM_STEPS",
@@ -31,15 +30,12 @@ __all__ = [
     "area",
     "assembled",
     "backfitted",
-    "backfitting",
     "curves",
     "likelihoods",
     "likeness",
     "load_digits",
-    "mixture_curve",
     "mixture_weights",
     "one_seed",
-    "pursuit_curve",
     "second_order_error",
     "split",
 ]

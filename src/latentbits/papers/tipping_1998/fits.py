@@ -26,8 +26,6 @@ __all__ = [
     "ALGORITHMS",
     "MAIN",
     "N_SAMPLES",
-    "Algorithm",
-    "Timed",
     "curve",
     "estimator_of",
     "exact_error",

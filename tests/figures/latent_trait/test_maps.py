@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
-from matplotlib.patches import Ellipse
 from pictures import names_of, overlapping
 
 from latentbits.core.errors import DataError
@@ -101,7 +100,7 @@ def test_scales_are_equal_and_every_row_is_inside(toy):
 def test_two_of_many_latent_variables():
     means = np.random.default_rng(0).normal(size=(20, 3))
     components, intercept = np.array([[9.0], [1.0], [-1.0]]), np.array([0.1])
-    ax = maps.plot_map(means, dimensions=(2, 1), boundaries=(components, intercept), covariances=np.ones((20, 3, 3)))
+    ax = maps.plot_map(means, dimensions=(2, 1), boundaries=(components, intercept))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("latent 3", "latent 2")
     ends = lines(ax)[0].get_segments()[0]
     np.testing.assert_allclose(-ends[:, 0] + ends[:, 1] + 0.1, 0, atol=1e-9)
@@ -165,20 +164,7 @@ def test_boundary_ends_at_the_window():
     np.testing.assert_allclose(np.sort(ends[4], axis=0), [[-0.25, -2], [-0.25, 2]])
 
 
-# --- ellipses and marks ---
-
-
-def test_ellipses_have_the_posterior_spread():
-    covariance = np.array([[0.5, 0.2], [0.2, 0.3]])
-    means = np.random.default_rng(0).normal(size=(30, 2))
-    ax = maps.plot_map(means, covariances=np.tile(covariance, (30, 1, 1)), ellipses=[3, 7])
-    assert [tuple(e.center) for e in ax.patches] == [tuple(means[3]), tuple(means[7])]
-    outline = ax.patches[0].get_patch_transform().transform(Ellipse((0, 0), 1, 1).get_path().vertices) - means[3]
-    np.testing.assert_allclose(
-        np.einsum("ia,ab,ib->i", outline, np.linalg.inv(covariance), outline).min(), 1, rtol=1e-6
-    )
-    assert "1 posterior standard deviation" in legend(ax)
-    assert len(maps.plot_map(means, covariances=np.tile(covariance, (30, 1, 1))).patches) == 6
+# --- marks ---
 
 
 def test_marks_carry_the_numbers_of_the_images():

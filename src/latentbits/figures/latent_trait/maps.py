@@ -33,8 +33,6 @@ from latentbits.figures.latent_trait.map_parts import (
     ellipse,
     line_handle,
     names_of,
-    ring_handle,
-    rings_of,
     show_window,
 )
 from latentbits.figures.placing import spread_apart, text_widths
@@ -56,8 +54,6 @@ def plot_map(
     numbers: np.ndarray | None = None,
     boundaries: Any = None,
     most_boundaries: int = MOST_LINES,
-    covariances: np.ndarray | None = None,
-    ellipses: Sequence[int] | None = None,
     marks: np.ndarray | None = None,
     dimensions: tuple[int, int] = (0, 1),
 ) -> Any:
@@ -81,10 +77,6 @@ def plot_map(
         variables not drawn are 0.
     most_boundaries : int
         If more lines run among the rows, the most telling are drawn, and the legend says so.
-    covariances : (n, q, q) array, optional
-        Draws ellipses of one posterior standard deviation.
-    ellipses : sequence of row numbers, optional
-        Rows that have an ellipse; else some that are spread over the map.
     marks : (m, q) array, optional
         Places to be marked with the numbers 1 to m, as in `plot_decoded`.
     dimensions : two latent variables, counted from 0
@@ -110,18 +102,12 @@ def plot_map(
         handles = draw_glyphs(ax, flat, names, groups)
     else:
         handles = draw_numbered(ax, flat, np.asarray(numbers, np.float64))
-    rings = rings_of(flat, covariances, ellipses, pair)
-    reach = [mean + sign * np.sqrt(np.diag(spread)) for mean, spread in rings for sign in (-1, 1)]
-    window = data_window(np.concatenate([flat, marks, np.reshape(reach, (-1, 2))]))
+    window = data_window(np.concatenate([flat, marks]))
     chosen = np.empty(0, int)
     if lines is not None:
         weights, bias = np.asarray(lines.components)[pair].T, np.asarray(lines.intercept)
         chosen = telling_boundaries(weights, bias, flat, most_boundaries, window)
         handles.append(line_handle(len(chosen), len(bias), "; ticks on the side of 1"))
-    for mean, spread in rings:
-        ax.add_patch(ellipse(mean, spread, edgecolor=INK, zorder=4))
-    if rings:
-        handles.append(ring_handle())
     draw_legend(ax, handles)
     for number, place in enumerate(marks, start=1):
         draw_number(ax, number, place)
@@ -170,11 +156,11 @@ def _plot_line(
     ax.set_ylim(0, top * len(bands))
     ax.set_xlabel("latent 1")
     if lines is not None:
-        _draw_difficulties(ax, lines, means, most)
+        _draw_difficulties(ax, lines, most)
     return ax
 
 
-def _draw_difficulties(ax: Any, lines: Boundaries, means: np.ndarray, most: int) -> None:
+def _draw_difficulties(ax: Any, lines: Boundaries, most: int) -> None:
     """Write names of bits above the axes, each at the place where it is as likely one as zero."""
     weights, bias = np.asarray(lines.components)[0], np.asarray(lines.intercept)
     left, right = ax.get_xlim()

@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from latentbits import LatentTrait, load_dataset
-from latentbits.figures.latent_trait.arrays import grid_places, spread_places
-from latentbits.figures.latent_trait.maps import plot_decoded, plot_decoded_grid, plot_map
+from latentbits.figures.latent_trait.arrays import spread_places
+from latentbits.figures.latent_trait.maps import plot_decoded, plot_map
 
 digits = load_dataset("digits")
 m = LatentTrait(2, weight_prior=3, random_state=0).fit(digits.X)
@@ -33,13 +33,6 @@ plot_map(Z, left, labels=digits.labels["digit"], marks=places)
 left.set_title("1797 digits by two latent traits")
 plot_decoded(m.inverse_transform(places), digits.image_shape, right)
 right.set_title("P(ink) at the numbered places")
-
-# %%
-# The same all over the plane, pale where no digit is.
-
-grid = grid_places(Z, n_columns=11)
-images = m.inverse_transform(grid.places)
-ax = plot_decoded_grid(images, grid.shape, digits.image_shape, extent=grid.extent, counts=grid.counts)
 
 # %%
 # How sure is a place? The posterior of a row has a spread as well as a mean. It is the same

@@ -17,7 +17,7 @@ from latentbits import NoisyOrNetwork
 from latentbits.data.toys import lines
 from latentbits.figures.binary_sparse_coding.pictures import plot_fields
 from latentbits.figures.noisy_or.arrays import credit_of
-from latentbits.figures.noisy_or.pictures import plot_explanation, plot_network, plot_projected
+from latentbits.figures.noisy_or.pictures import plot_explanation, plot_network
 
 toy = lines(2000, random_state=0)
 ax = plot_fields(1 - 2.0 * toy.X[:40], (5, 5), n_columns=20, common=True)
@@ -29,12 +29,6 @@ ax = plot_fields(1 - 2.0 * toy.X[:40], (5, 5), n_columns=20, common=True)
 
 m = NoisyOrNetwork((10, 5), random_state=0).fit(toy.X)
 axes = plot_network(m.weights_, m.biases_, image_shape=(5, 5))
-
-# %%
-# What each unit, alone in its layer, makes of the pixels. Grey in the upper line are the lines that
-# come by themselves, which no pattern has a say in.
-
-ax = plot_projected(m.weights_, m.biases_, (5, 5))
 
 # %%
 # From an image to its causes. Of every pixel that is on, the share that each unit accounts for:

@@ -35,10 +35,10 @@ _MODULES = {
         "save_figure",
     ),
     "combination_machine.pictures": ("plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"),
-    "noisy_or.pictures": ("plot_explanation", "plot_layer", "plot_network", "plot_projected"),
+    "noisy_or.pictures": ("plot_explanation", "plot_layer", "plot_network"),
     "any_model.learning": ("plot_errors", "plot_runs"),
     "latent_trait.several_maps": ("plot_several_maps",),
-    "latent_trait.maps": ("plot_decoded", "plot_decoded_grid", "plot_map", "plot_posterior_contours"),
+    "latent_trait.maps": ("plot_decoded", "plot_map", "plot_posterior_contours"),
     "clipped_gaussian.pictures": ("plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

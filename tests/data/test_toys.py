@@ -4,8 +4,6 @@ The statistical tests use fixed seeds.  For each, the bound is so chosen that a 
 probability that is stated.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -134,42 +132,6 @@ def test_sum_constrained_is_uniform_over_its_states():
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-def brute_force(toy: toys.CombinationSample) -> tuple[np.ndarray, float]:
-    """P(x) over all inputs in order of their code, and log Z, from all 2^(n + m) states of eq. 2.1."""
-    m, d = toy.components.shape
-    weight = {}
-    for x in itertools.product([0, 1], repeat=d):
-        spins = 2 * np.array(x) - 1
-        energies = [
-            -float((toy.components @ spins + toy.hidden_bias) @ np.array(h))
-            for h in itertools.product([0, 1], repeat=m)
-        ]
-        weight[x] = np.exp(-np.array(energies)).sum()
-    total = sum(weight.values())
-    return np.array([weight[x] / total for x in sorted(weight)]), float(np.log(total))
-
-
-@pytest.mark.parametrize("density", [1.0, 0.5])
-def test_combination_machine_samples_its_distribution(density):
-    toy = toys.random_combination_machine(20000, n_features=5, n_hidden=3, weight=1.5, density=density, random_state=7)
-    expected, log_partition = brute_force(toy)
-    assert toy.log_partition == pytest.approx(log_partition, rel=1e-12)
-    codes = toy.X @ (1 << np.arange(5)[::-1])
-    counts = np.bincount(codes, minlength=32)
-    assert stats.chisquare(counts, 20000 * expected).pvalue > FALSE_ALARM
-    drive = toy.hidden @ toy.components
-    residual = (2.0 * toy.X - 1.0 - np.tanh(drive)).mean(axis=0)
-    # each entry is a mean of 20000 terms in [-2, 2] with mean zero: Hoeffding
-    assert (np.abs(residual) < np.sqrt(8 * np.log(2 * 5 / FALSE_ALARM) / 20000)).all()
-
-
-def test_combination_machine_stays_finite_at_the_papers_size():
-    toy = toys.random_combination_machine(10, weight=60.0, random_state=0)
-    assert np.isfinite(toy.log_partition)
-    assert toy.X.shape == (10, 64)
-    assert set(np.unique(toy.X)) <= {0, 1}
-
-
 MAKERS = [
     toys.linear_bars,
     toys.bars,
@@ -178,7 +140,6 @@ MAKERS = [
     toys.noisy_prototypes,
     toys.bump,
     toys.sum_constrained,
-    toys.random_combination_machine,
 ]
 
 
@@ -203,8 +164,6 @@ def test_seeds_reproduce(make):
         (toys.bump, {"n_features": 7}, "n_features"),
         (toys.sum_constrained, {"n_features": 3}, "n_features"),
         (toys.shifter, {"width": 2}, "width"),
-        (toys.random_combination_machine, {"n_hidden": 21}, "n_hidden"),
-        (toys.random_combination_machine, {"weight": -1.0}, "weight"),
         (toys.noisy_prototypes, {"flip": float("nan")}, "flip"),
     ],
 )

@@ -161,7 +161,7 @@ def test_a_climb_that_converged_has_little_left_to_gain():
 @pytest.mark.slow("forty units")
 def test_more_units_than_columns_are_summed_over_the_rows():
     """2^4 rows instead of 2^40 hidden states."""
-    X = toys.random_combination_machine(500, n_features=4, n_hidden=3, weight=1.0, random_state=0).X
+    X = toys.bars(500, size=2, random_state=0).X
     m = CombinationMachine(40, n_epochs=3, random_state=0).fit(X)
     assert m.log_partition_error_ == 0
     assert np.isclose(np.exp(m.score_samples(all_states(4))).sum(), 1, atol=1e-5)

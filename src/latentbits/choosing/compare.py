@@ -28,16 +28,7 @@ from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports.comparison import STACK, Comparison, ranked, shared_error
 from latentbits.reports.fit import FitReport
 
-__all__ = [
-    "FAILURES",
-    "compare",
-    "default_models",
-    "fit_copy",
-    "reason_of",
-    "score_rows",
-    "short_names",
-    "weights_of",
-]
+__all__ = ["FAILURES", "compare", "default_models", "fit_copy", "reason_of", "score_rows", "weights_of"]
 
 # What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
 FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
@@ -47,14 +38,8 @@ MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, 
 def default_models(n_rows: int, random_state: Any = None, only: Collection[str] | None = None) -> dict[str, Any]:
     """Make the models that `compare` fits by default, in the order of their sizes.
 
-    Parameters
-    ----------
-    n_rows : int
-        Models that have not ten rows for each component, latent or unit are left out.
-    random_state : int, RandomState or None
-        Given to every model.
-    only : collection of str or None
-        Names of the families to take; None takes all.
+    `n_rows`: models that have not ten rows for each component, latent or unit are left out.  `random_state`: given to
+    every model.  `only`: names of the families to take; None takes all.
     """
     asked = [family for family in families("bits") if only is None or family.name in only]
     sized = [(size, family) for family in asked for size in family.compared if size == 1 or size * 10 <= n_rows]

@@ -49,18 +49,9 @@ def refit(
     The scores remain those of the search: there are no unseen rows left.  A model for which there was no time, or
     that failed on more rows, is the one of the search.
 
-    Parameters
-    ----------
-    found : Search
-        What `search` gave.
-    X : array-like of shape (n_rows, n_columns)
-        The same table; weights are those of the search.
-    budget : float or None
-        Seconds.
-    report : function or None
-        Called before every fit with the name of the model.
-    ready : mapping or None
-        By name: models that were fitted to all these rows before.
+    `found`: what `search` gave.  `X`: the same table; weights are those of the
+    search.  `budget`: seconds.  `report`: called before every fit with the name of the model.  `ready`: by
+    name, models that were fitted to all these rows before.
     """
     rows = _safe_indexing(X, found.used)
     if found.units is not None:

@@ -34,15 +34,9 @@ def stack(rows: np.ndarray, sample_weight: np.ndarray | None = None) -> Stack:
     is: no weights gain more than max(g) - 1.  Newton's method, with weights that stay at least 0 (each step is a
     problem of non-negative least squares, as in Kim et al. 2020), goes on until that is below 1e-9 nats per row.
 
-    Parameters
-    ----------
-    rows : (rows, models)
-        log p_k(x) in nats, of rows that no model has learned from; -inf where a model holds a row impossible.
-    sample_weight : (rows,) or None
-        How often each row counts; None for once.
+    `rows` (rows, models): log p_k(x) in nats, of rows that no model has learned from; -inf where a model holds a row
+    impossible.  `sample_weight` (rows,) or None: how often each row counts; None for once.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> np.allclose(stack(np.log([[0.5, 0.1], [0.5, 0.2]])).weights, [1, 0])
     True
@@ -117,14 +111,7 @@ def crossed(rows: np.ndarray, seed: int | None, sample_weight: np.ndarray | None
     in choosing the weights that it is scored with, the mean is of unseen rows.  Weights chosen on all rows are a little
     better known than either half's, so that if anything it is too low.
 
-    Parameters
-    ----------
-    rows : (rows, models)
-        As for `stack`.
-    seed
-        Of the halves.
-    sample_weight : (rows,) or None
-        As for `stack`.
+    `rows` (rows, models): as for `stack`.  `seed`: of the halves.  `sample_weight` (rows,) or None: as for `stack`.
     """
     if len(rows) < 2:
         raise ValueError("two rows at least are needed: weights are chosen on one half for the other")

@@ -7,14 +7,7 @@ from typing import Any
 import click
 
 from latentbits.cli.completion import tables_and_sets
-from latentbits.cli.console import (
-    check_checkpoint,
-    checkpoint_options,
-    common_options,
-    give,
-    printed_warnings,
-    say,
-)
+from latentbits.cli.console import check_checkpoint, checkpoint_options, common_options, give, printed_warnings, say
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
 from latentbits.cli.options import size_from
 from latentbits.cli.reports import show_tables
@@ -103,14 +96,8 @@ def compare(
 def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binarize: float | None) -> dict[str, Any]:
     """Make the estimators that --models names, each under a name for people.
 
-    Parameters
-    ----------
-    text
-        The value of --models; None takes the default set.
-    n_rows
-        Of the table; it limits the sizes that are tried by default.
-    seed, restarts, binarize
-        Given to every estimator.
+    `text`: the value of --models; None takes the default set.  `n_rows`: of the table; it limits the sizes that are
+    tried by default.  `seed`, `restarts`, `binarize`: given to every estimator.
     """
     from latentbits.choosing.compare import default_models
 

@@ -38,7 +38,6 @@ PAGES = (".html", ".htm")
 DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
 FIGURES = ("explore", "map", "loadings", "table", "misfit")
-COMPILING_SECONDS = 10  # 8 of the 14 s of a processor that a budget of 3 s took on 240 x 6 bits; 6 s the next time
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -153,7 +152,7 @@ def explore(
     if limit is not None and limit < 20.0:
         say(
             f"--budget {limit:g}s is for fits, and none is begun after it but the first: compiling their programs, "
-            f"about {COMPILING_SECONDS} s once on a machine, and making the page come in addition"
+            "about 10 s once on a machine, and making the page come in addition"
         )
     nothing = f"nothing was finished that a page could show: {path} is not written"
 

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latentbits.cli.console import (
-    check_checkpoint,
-    checkpoint_options,
-    common_options,
-    give,
-    printed_warnings,
-    say,
-)
+from latentbits.cli.console import check_checkpoint, checkpoint_options, common_options, give, printed_warnings, say
 from latentbits.cli.figures import check_figures, draw_figures, figure_options
 from latentbits.cli.inputs import (
     Reading,

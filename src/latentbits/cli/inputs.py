@@ -35,7 +35,6 @@ __all__ = [
     "without_names",
 ]
 
-MOST_COLUMNS_NAMED = 5  # columns that a message names
 ARGUMENTS = "latentbits.arguments"  # where a context has what the tool was called with
 
 
@@ -367,12 +366,7 @@ def without_names(estimator: Any) -> Iterator[Any]:
 def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
     """Put the columns of the table in the order of the model's, or an error that says how they differ.
 
-    Parameters
-    ----------
-    rows
-        The table.
-    n_columns, names
-        Of the table that the model was fitted to; names may be None.
+    `rows`: the table.  `n_columns`, `names`: of the table that the model was fitted to; names may be None.
     """
     from latentbits.core.errors import DataError
     from latentbits.core.printable import listed
@@ -383,7 +377,7 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         unknown = [name for name in rows.names if name not in set(names)]
         if absent or unknown:
             named = {"lacks": [repr(name) for name in absent], "has also": [repr(name) for name in unknown]}
-            parts = [f"{word} {listed(some, MOST_COLUMNS_NAMED)}" for word, some in named.items() if some]
+            parts = [f"{word} {listed(some, 5)}" for word, some in named.items() if some]
             raise DataError(
                 f"{rows.source}: its columns are not those that the model was fitted to: it {' and '.join(parts)}"
             )

@@ -16,7 +16,6 @@ from latentbits.core.arrays import Array, on_device
 
 __all__ = ["over_last", "over_rows", "sum_over_rows"]
 
-BLOCK_ROWS, SMALLEST_BLOCK_ROWS = 128, 32
 SINGLE_PRODUCT_ROWS = 256  # no more rows than these on the last axis are one product
 
 
@@ -59,8 +58,8 @@ def _in_pairs(x: Float[Array, "blocks *shape"]) -> Float[Array, "*shape"]:
     return x[0]
 
 
-def _block(n: int, most: int = BLOCK_ROWS) -> int | None:
+def _block(n: int, most: int = 128) -> int | None:
     """Choose the rows of a block; None where one block will do, or where cutting gains nothing."""
     if jax.default_backend() != "cpu":
         return None
-    return next((size for size in range(min(most, n // 2), SMALLEST_BLOCK_ROWS - 1, -1) if n % size == 0), None)
+    return next((size for size in range(min(most, n // 2), 31, -1) if n % size == 0), None)

@@ -12,18 +12,7 @@ from pathlib import Path
 
 from latentbits.core.errors import OutOfTimeError, TooLargeError
 
-__all__ = [
-    "SHORT_SECONDS",
-    "Pace",
-    "TimeLeft",
-    "available_memory",
-    "check_memory",
-    "check_time",
-    "no_limit",
-    "readable",
-    "watch",
-    "within",
-]
+__all__ = ["Pace", "TimeLeft", "available_memory", "check_memory", "check_time", "no_limit", "watch", "within"]
 
 MEMORY_SHARE = 0.6  # of the available memory that one piece of work may take: estimates can be too low
 SHORT_SECONDS = 2.0  # shorter work is done whatever the limit: half of it is worth nothing

@@ -20,18 +20,7 @@ from jaxtyping import Float
 from latentbits.core.arrays import Array, namespace
 from latentbits.core.deterministic_sums import sum_over_rows
 
-__all__ = [
-    "add",
-    "added",
-    "cast",
-    "double",
-    "rounding",
-    "rows_in",
-    "strong",
-    "sum_rows",
-    "to_numpy",
-    "widen",
-]
+__all__ = ["add", "added", "cast", "double", "rounding", "rows_in", "strong", "sum_rows", "to_numpy", "widen"]
 
 T = TypeVar("T")
 

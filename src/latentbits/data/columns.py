@@ -20,7 +20,6 @@ __all__ = [
     "WORDS",
     "ColumnsError",
     "Odd",
-    "Settled",
     "all_words",
     "of_numbers",
     "of_words",
@@ -148,14 +147,8 @@ def of_words(
 def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True) -> Settled:
     """Decide which columns are labels, and which must be explained; numbers that are neither stay in the table.
 
-    Parameters
-    ----------
-    odd
-        The columns that hold no bits.
-    n_columns
-        Of the table, with them.
-    numbers_too
-        Whether numbers are looked at: not where the table is said to be of real numbers, or numbers are cut.
+    `odd`: the columns that hold no bits.  `n_columns`: of the table, with them.  `numbers_too`: whether numbers are
+    looked at: not where the table is said to be of real numbers, or numbers are cut.
     """
     numbers = [one for one in odd if one.what == "numbers"]
     meant_as_bits = n_columns - len(odd) + sum(one.use == "marks" for one in odd)
@@ -186,19 +179,9 @@ def refusal(
 ) -> ColumnsError:
     """Make the error of columns that hold no bits: all of them, and what may be done.
 
-    Parameters
-    ----------
-    where
-        What the message begins with.
-    odd
-        The columns.
-    taken
-        Columns that would be labels.
-    of_marks
-        What to do about marks of missing cells.
+    `where`: what the message begins with.  `odd`: the columns.  `taken`: columns that would be labels.  `of_marks`:
+    what to do about marks of missing cells.
 
-    Examples
-    --------
     >>> print(refusal("x.csv: ", [of_numbers("q", "q", np.array([0.0, 1.0, -9.0]))]))
     x.csv: columns that hold no bits: q (with -9). If -9 marks missing cells, say missing=['-9'].
     """

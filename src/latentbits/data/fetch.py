@@ -151,8 +151,6 @@ def load_dataset(name: str = "digits", *, split: str | None = None) -> Dataset:
 def array_digest(codes: np.ndarray) -> str:
     """Return the sha256 of an integer array: of its type, its shape and its bytes in C order.
 
-    Examples
-    --------
     >>> array_digest(np.zeros((2, 3), np.uint8))[:16]
     '89cee3679845ae39'
     """

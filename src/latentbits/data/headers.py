@@ -11,16 +11,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-__all__ = [
-    "SAMPLED_LINES",
-    "Header",
-    "could_be_names",
-    "default_names",
-    "doubted",
-    "find_header",
-    "first_doubled",
-    "words_of_a_row",
-]
+__all__ = ["SAMPLED_LINES", "Header", "could_be_names", "doubted", "find_header", "first_doubled", "words_of_a_row"]
 
 SAMPLED_LINES = 1000  # lines below the first one that are looked at
 BARE = re.compile(r"0|[1-9][0-9]*")  # a whole number as pandas writes one
@@ -98,20 +89,10 @@ def find_header(
 ) -> Header:
     """Return the names in the first line of a text, if it holds names.
 
-    Parameters
-    ----------
-    first
-        The cells of the first line.
-    below
-        Cells of some lines that follow.
-    value_of
-        What a cell is worth: NaN if it is missing, None if it is no number.
-    forced
-        Whether the user says that there are names.
-    text_columns
-        Columns that hold text by what the user says, so that text in them means nothing.
-    blanks
-        Whether runs of blanks separate cells, so that an empty first cell cannot be seen.
+    `first`: the cells of the first line.  `below`: cells of some lines that follow.  `value_of`: what a cell is worth:
+    NaN if it is missing, None if it is no number.  `forced`: whether the user says that there are names.
+    `text_columns`: columns that hold text by what the user says, so that text in them means nothing.  `blanks`: whether
+    runs of blanks separate cells, so that an empty first cell cannot be seen.
     """
     text = any(value_of(cell) is None for j, cell in enumerate(first) if j not in text_columns)
     if below and len(below[0]) == len(first) + 1 and (text or forced or (blanks and default_names(first))):

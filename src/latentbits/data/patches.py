@@ -15,12 +15,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 
-__all__ = [
-    "NaturalPatches",
-    "clamp_brightest",
-    "difference_of_gaussians",
-    "natural_patches",
-]
+__all__ = ["NaturalPatches", "clamp_brightest", "difference_of_gaussians", "natural_patches"]
 
 RandomState = int | np.random.Generator | None
 Images = np.ndarray | Sequence[Any]

@@ -14,8 +14,6 @@ from latentbits.core.errors import DataError
 
 __all__ = [
     "Bars",
-    "Bump",
-    "CombinationSample",
     "Lines",
     "Prototypes",
     "Shifter",
@@ -24,7 +22,6 @@ __all__ = [
     "linear_bars",
     "lines",
     "noisy_prototypes",
-    "random_combination_machine",
     "shifter",
     "sum_constrained",
 ]
@@ -74,18 +71,6 @@ class Bump(NamedTuple):
 
     X: np.ndarray
     shift: np.ndarray
-
-
-class CombinationSample(NamedTuple):
-    """`X` (n, d) bits; `hidden` (n, m) 0/1; `components` (m, d), `hidden_bias` (m,), `input_bias` (d,), all
-    for inputs of -1 and +1; `log_partition`: log Z."""
-
-    X: np.ndarray
-    hidden: np.ndarray
-    components: np.ndarray
-    hidden_bias: np.ndarray
-    input_bias: np.ndarray
-    log_partition: float
 
 
 def _check_count(name: str, value: int, least: int = 1) -> None:
@@ -343,68 +328,3 @@ def _check_even(n_features: int) -> None:
     _check_count("n_features", n_features, least=2)
     if n_features % 2:
         raise DataError(f"n_features must be even, so that half of the bits can be ones; found {n_features}")
-
-
-def random_combination_machine(
-    n_samples: int = 4000,
-    *,
-    n_features: int = 64,
-    n_hidden: int = 10,
-    weight: float = 6.0,
-    density: float = 1.0,
-    random_state: RandomState = None,
-) -> CombinationSample:
-    """Return an exact sample of a combination machine with random weights (Freund & Haussler 1994, section 4).
-
-    P(x, h) is proportional to exp(theta . h + sum_i h_i w_i . x) for x in {-1, +1}^n and h in {0, 1}^m.  All
-    2^m hidden states are enumerated: P(h) is proportional to exp(theta . h) prod_j 2 cosh(a_j) (eq. 2.2) with
-    a = sum_i h_i w_i, and given h, x_j = +1 with probability logistic(2 a_j).
-
-    omega_i -> `components`; theta -> `hidden_bias`; n -> `n_features`; m -> `n_hidden`.
-
-    Parameters
-    ----------
-    n_samples, n_features, n_hidden : int
-        At most 20 hidden units.
-    weight : float
-        The weights are uniform in [-weight, weight] (the paper's figure 4.1 has 6, and 6/7).  The biases make
-        each hidden unit, taken alone, be on half of the time; the inputs have none.
-    density : float
-        The fraction of weights that are not zero.  Large dense weights exclude each other and leave a
-        mixture; few of them let the hidden units combine.
-    random_state : int, Generator or None
-
-    Examples
-    --------
-    >>> toy = random_combination_machine(5, n_features=4, n_hidden=2, random_state=0)
-    >>> toy.X.shape, toy.components.shape
-    ((5, 4), (2, 4))
-    """
-    _check_count("n_samples", n_samples)
-    _check_count("n_features", n_features)
-    _check_count("n_hidden", n_hidden)
-    if n_hidden > 20:
-        raise DataError(f"n_hidden must be at most 20 (all 2^n_hidden states are visited), found {n_hidden}")
-    _check_probability("density", density)
-    if not weight >= 0:
-        raise DataError(f"weight must not be negative, found {weight!r}")
-    rng = np.random.default_rng(random_state)
-    components = rng.uniform(-weight, weight, (n_hidden, n_features))
-    components *= rng.random(components.shape) < density
-    hidden_bias = n_features * np.log(2.0) - _log_2cosh(components).sum(axis=1)
-    states = (np.arange(2**n_hidden)[:, None] >> np.arange(n_hidden)) & 1
-    log_weight = states @ hidden_bias + _log_2cosh(states @ components).sum(axis=1)
-    top = log_weight.max()
-    log_partition = float(top + np.log(np.exp(log_weight - top).sum()))
-    probability = np.exp(log_weight - log_partition)
-    hidden = states[rng.choice(len(states), n_samples, p=probability / probability.sum())]
-    drive = hidden @ components
-    # logistic(2a) = (1 + tanh a) / 2 never overflows
-    x = (rng.random(drive.shape) < 0.5 * (1.0 + np.tanh(drive))).astype(np.uint8)
-    input_bias = np.zeros(n_features)
-    return CombinationSample(x, hidden.astype(np.uint8), components, hidden_bias, input_bias, log_partition)
-
-
-def _log_2cosh(a: np.ndarray) -> np.ndarray:
-    """Compute log(2 cosh a), for any a."""
-    return np.logaddexp(a, -a)

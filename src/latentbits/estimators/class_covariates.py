@@ -12,14 +12,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.more_arguments import with_more
 from latentbits.estimators.precision import DOUBLE
-from latentbits.estimators.tables.beside_bits import (
-    Beside,
-    Labels,
-    joined,
-    labels_in_file,
-    labels_of,
-    whitening,
-)
+from latentbits.estimators.tables.beside_bits import Beside, Labels, joined, labels_in_file, labels_of, whitening
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.models.mixture import membership
 from latentbits.reports.class_fit import regression_fit

@@ -25,9 +25,7 @@ from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.machine import UNITS, Params
 from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.recipes import RECIPES, recipe_of
-from latentbits.models.combination_machine.tuning import (
-    STOCHASTIC_RATE,
-)
+from latentbits.models.combination_machine.tuning import STOCHASTIC_RATE
 
 __all__ = ["CombinationMachine"]
 

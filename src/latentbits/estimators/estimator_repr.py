@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["as_html", "as_text", "found_by", "keep_nested_lines", "named_weights", "short"]
 
-LETTERS_PER_LINE = 80
-
 
 def found_by(model: LatentModel) -> Iterator[tuple[str, str]]:
     """List lines, each with its subject: size, bits per row, how learning ended, and the first of the causes."""
@@ -49,9 +47,7 @@ def as_text(line: str, found: Iterable[tuple[str, str]]) -> str:
     """
     lines = list(found)
     wide = max((len(about) for about, _ in lines), default=0)
-    return "\n".join(
-        [line, *(f"  {about:<{wide}}  {_fitted_in(text, LETTERS_PER_LINE - wide - 4)}" for about, text in lines)]
-    )
+    return "\n".join([line, *(f"  {about:<{wide}}  {_fitted_in(text, 76 - wide)}" for about, text in lines)])
 
 
 def as_html(diagram: str, found: Iterable[tuple[str, str]]) -> str:

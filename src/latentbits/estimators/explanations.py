@@ -68,17 +68,8 @@ def shares_of(
     A unit with causal input u is on if at least one of Poisson(u) events happens to it, so that 1 - exp(-u) is its
     probability; w / u of these come from a cause with weight w, the others from other causes and the bias.
 
-    Parameters
-    ----------
-    weight : (parents, children) array
-    bias : (children,) array
-    parents, children : arrays of 0 and 1
-        States of the units.
-
-    Returns
-    -------
-    (parents, children) and (children,) arrays
-        0 for what is off.  They add up to one for a child that is on.
+    `weight`: (parents, children).  `bias`: (children,).  `parents`, `children`: states, 0 or 1, of the units.
+    Returns (parents, children) and (children,) arrays, 0 for what is off.  They add up to one for a child that is on.
     """
     total = np.maximum(bias + parents @ weight, np.finfo(float).tiny)
     return parents[:, None] * weight * children / total, bias * children / total
@@ -95,14 +86,8 @@ def explanation_of(
 ) -> Explanation:
     """Find which unit explains which, by `shares_of`.
 
-    Parameters
-    ----------
-    names
-        Names of the units of each layer, inputs first.
-    row
-        Bits, NaN for missing.
-    states, means
-        States of the hidden layers and their means, bottom first.
+    `names`: names of the units of each layer, inputs first.  `row`: bits, NaN for missing.  `states`, `means`: states
+    of the hidden layers and their means, bottom first.
     """
     layers = [np.nan_to_num(np.asarray(row, np.float64)), *states]
     causes, unexplained = [], {}

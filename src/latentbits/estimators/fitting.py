@@ -26,12 +26,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.callbacks import WithCallbacks, with_callbacks
 from latentbits.estimators.files import check, check_numbers, plain
 from latentbits.estimators.history import comparable_end, history_table
-from latentbits.estimators.precision import (
-    DOUBLE,
-    NEGLIGIBLE_NATS_PER_ROW,
-    WARNING_NATS_PER_ROW,
-    imprecise,
-)
+from latentbits.estimators.precision import DOUBLE, NEGLIGIBLE_NATS_PER_ROW, WARNING_NATS_PER_ROW, imprecise
 from latentbits.estimators.settings import Settings
 from latentbits.estimators.tables.file_blocks import file_blocks
 from latentbits.estimators.tables.weights import InRows, in_rows, open_weights

@@ -35,12 +35,8 @@ def lazy_scores(
 ) -> Any:
     """Compute log p(x) of each row, float64, as a Dask array.
 
-    Parameters
-    ----------
-    likelihood
-        The function of a row; it also gives what rounding has cost where it has its `rounding`.
-    passes
-        In the precision of choice; and in a finer one, which is computed only if the first is too little for some row.
+    `likelihood`: the function of a row; it also gives what rounding has cost where it has its `rounding`.  `passes`: in
+    the precision of choice; and in a finer one, which is computed only if the first is too little for some row.
     """
     import dask
 

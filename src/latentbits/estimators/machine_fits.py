@@ -25,11 +25,7 @@ from latentbits.models.combination_machine.machine import UNITS, Params, machine
 from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.recipes import recipe_of
 from latentbits.models.combination_machine.truncation import sparse_moments
-from latentbits.models.combination_machine.tuning import (
-    AGAIN_MOST_TIMES,
-    EXACT_LOG2_STATES,
-    STOCHASTIC_RATE,
-)
+from latentbits.models.combination_machine.tuning import AGAIN_MOST_TIMES, STOCHASTIC_RATE
 
 __all__ = ["MachineFits"]
 
@@ -102,7 +98,7 @@ class MachineFits(WithFitReport):
         if len(some) > 1:
             raise ValueError("max_active and max_terms are two ways to sum fewer states: give one of them")
         if self.learner == "auto":
-            return "pursuit+gradient" if n_states <= EXACT_LOG2_STATES or some else "stochastic"
+            return "pursuit+gradient" if n_states <= 16 or some else "stochastic"
         if some and "gradient" not in self.learner:
             raise ValueError(f"{some[0]} needs learner='gradient' or 'pursuit+gradient', got {self.learner!r}")
         if "gradient" in self.learner and not some and n_states > machines.most_enumerated() + 2:

@@ -23,8 +23,6 @@ from latentbits.models.mixture.smoothing import Smoothed
 
 __all__ = ["BernoulliMixture"]
 
-NEWTON_FAST_TERMS = 2**24  # rows x squared parameters for which one of Newton's steps takes milliseconds
-
 
 class BernoulliMixture(WithClassTests, WithClassReports):
     """Latent class analysis: a mixture of Bernoulli products, by EM.
@@ -192,7 +190,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         size = int(self.n_components) * (self.n_features_in_ + 1)
         if self.n_components == 1 or size > tuning.NEWTON_MOST_PARAMETERS:
             return 1
-        return lambda n: 24 if n * size**2 <= NEWTON_FAST_TERMS else 6 if n * size**2 <= 8 * NEWTON_FAST_TERMS else 1
+        # rows x squared parameters for which a step of Newton's takes milliseconds
+        return lambda n: 24 if n * size**2 <= 2**24 else 6 if n * size**2 <= 8 * 2**24 else 1
 
     @property
     def _double_rows(self) -> int:

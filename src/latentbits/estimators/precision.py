@@ -22,7 +22,6 @@ __all__ = [
     "error_of_sum",
     "imprecise",
     "rounded",
-    "with_rounding",
 ]
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -57,14 +56,8 @@ def sum_of(rows: LogLikelihood, weights: np.ndarray | None = None) -> float:
 def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | None = None) -> float:
     """Compute the standard error of the sum over rows.
 
-    Parameters
-    ----------
-    rows
-        The log-likelihoods, from `with_rounding`.
-    average_out
-        Whether errors of rows are chance, but for the rounding; if not, they may all have one sign.
-    weights
-        How often each row counts; None for once.
+    `rows`: the log-likelihoods, from `with_rounding`.  `average_out`: whether errors of rows are chance, but for the
+    rounding; if not, they may all have one sign.  `weights`: how often each row counts; None for once.
     """
     error, lost = np.asarray(rows.error, np.float64), np.asarray(rows.rounding, np.float64)
     own = np.sqrt(np.maximum(error**2 - lost**2, 0))

@@ -18,14 +18,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.answers import Answers, joined
 from latentbits.estimators.lazy import lazy_scores
-from latentbits.estimators.precision import (
-    DOUBLE,
-    WARNING_NATS_PER_ROW,
-    error_of_sum,
-    imprecise,
-    rounded,
-    sum_of,
-)
+from latentbits.estimators.precision import DOUBLE, WARNING_NATS_PER_ROW, error_of_sum, imprecise, rounded, sum_of
 from latentbits.estimators.tables.encoding import check_observed
 from latentbits.estimators.tables.frames import is_dask
 from latentbits.estimators.tables.weights import open_weights

@@ -17,12 +17,7 @@ from latentbits.core.model import Model
 from latentbits.engines.column_sums import Powers
 from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine
-from latentbits.estimators.precision import (
-    DOUBLE,
-    FLOAT32_MOST_COLUMNS,
-    NEGLIGIBLE_NATS_PER_ROW,
-    SINGLE,
-)
+from latentbits.estimators.precision import DOUBLE, FLOAT32_MOST_COLUMNS, NEGLIGIBLE_NATS_PER_ROW, SINGLE
 from latentbits.estimators.tables.opening import open_rows
 from latentbits.estimators.tables.weights import weighted
 

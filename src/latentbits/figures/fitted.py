@@ -65,10 +65,6 @@ def item_curves(
         How often each person counts; None for once.
     extent : (left, right)
         Of the trait.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     _one_trait(model, "item curves", CurvedTrait)
     _one_population(model, "item curves")
@@ -117,10 +113,6 @@ def item_information(
         Of the items; else those of the frame it was fitted to, else numbers from 1.
     extent : (left, right)
         Of the trait.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     _one_trait(model, "test information")
     x = np.linspace(*extent, 141)
@@ -156,10 +148,6 @@ def wright_map(model: ItemResponse, X: Any, names: Sequence[str] | None = None, 
         Of the items; else those of the frame it was fitted to, else numbers from 1.
     sample_weight : array-like of shape (n_rows,) or None
         How often each person counts; None for once.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     _one_trait(model, "a Wright map")
     _one_population(model, "a Wright map")
@@ -185,10 +173,6 @@ def class_profiles(
         Of the columns; else those of the frame it was fitted to, else numbers from 1.
     most : int
         Number of columns shown: those in which the classes differ most, in the order of the table.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     check_is_fitted(model)
     d = min(model.means_.shape[1], most)
@@ -220,10 +204,6 @@ def item_pairs(
         How often each row counts; None for once.
     most : int
         Columns shown: those with the largest residuals, in the order of the table.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     _one_population(model, "residuals of pairs")
     bits, weights, words = _table(model, X, names, sample_weight)
@@ -251,10 +231,6 @@ def tree(
         Of several trees; None takes the largest.
     image_shape : (height, width), optional
         Where columns are pixels.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     check_is_fitted(model)
     words = _names(model, names)

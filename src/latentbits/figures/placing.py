@@ -10,17 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from latentbits.figures.windows import Window, boundary_ends
 
-__all__ = [
-    "NameRing",
-    "columns_that_fit",
-    "names_round_window",
-    "spread_apart",
-    "text_widths",
-    "widened",
-    "words_on_curves",
-]
-
-GAP = 9.0  # points between a window and the names beyond it
+__all__ = ["columns_that_fit", "names_round_window", "spread_apart", "text_widths", "widened", "words_on_curves"]
 
 
 def text_widths(words: Sequence[str], size: float) -> np.ndarray:
@@ -53,13 +43,8 @@ def spread_apart(places: np.ndarray, sizes: np.ndarray, low: float, high: float)
 
     The order stays, and all stay between `low` and `high`; where they cannot fit, all are given less room alike.
 
-    Parameters
-    ----------
-    places, sizes : (n,) arrays
-    low, high : float
+    `places`, `sizes`: (n,).
 
-    Examples
-    --------
     >>> spread_apart(np.array([5.0, 5.0, 9.0]), np.full(3, 2.0), 0.0, 10.0).tolist()
     [4.0, 6.0, 9.0]
     """
@@ -110,15 +95,8 @@ def names_round_window(
 
     The window is widened, so that with the names it fills the axes at equal scales.
 
-    Parameters
-    ----------
-    weights, bias : (m, 2) and (m,) arrays
-    widths : (m,) array
-        Of the names, in points.
-    height : float
-        Of a line of text, in points.
-    window : (left, right, bottom, top)
-    size : (width, height) of the axes, in points
+    `weights`, `bias`: (m, 2) and (m,).  `widths` (m,): of the names, in points.  `height`: of a line of text, in
+    points.  `window`: (left, right, bottom, top).  `size`: (width, height) of the axes, in points.
     """
     inner = widened(window, size[0] / size[1])
     for _ in range(3):  # the names' room depends on the window, which depends on the room they leave
@@ -128,7 +106,8 @@ def names_round_window(
         crowded = [side >= 2 and widths[sides == side].sum() > 0.6 * size[0] for side in range(4)]
         upright = np.array(crowded)[sides]
         depth = np.where((sides < 2) | upright, widths, height)
-        room = [GAP + depth[sides == side].max() if (sides == side).any() else 0.0 for side in range(4)]
+        # points between a window and the names beyond it
+        room = [9.0 + depth[sides == side].max() if (sides == side).any() else 0.0 for side in range(4)]
         free = size[0] - room[0] - room[1], size[1] - room[2] - room[3]
         last, inner = inner, widened(window, free[0] / free[1])
     left, right, bottom, top = last
@@ -163,19 +142,8 @@ def _choose_sides(ends: np.ndarray, window: Window) -> tuple[np.ndarray, np.ndar
 def words_on_curves(x: np.ndarray, curves: np.ndarray, widths: np.ndarray, height: float) -> np.ndarray:
     """Find a place on each curve for its name: away from the other curves, and no two names overlapping.
 
-    Parameters
-    ----------
-    x : (n,) array
-        In points, ascending, as are all lengths here.
-    curves : (k, n) array
-    widths : (k,) array
-        Of the names.
-    height : float
-        Of a line of text.
-
-    Returns
-    -------
-    (k, 2) array of the names' centres
+    `x` (n,): in points, ascending, as are all lengths here.  `curves`: (k, n).  `widths` (k,): of the names.  `height`:
+    of a line of text.  Returns (k, 2) array of the names' centres.
     """
     curves, middle = np.asarray(curves, np.float64), np.zeros((len(curves), 2))
     placed: list[int] = []

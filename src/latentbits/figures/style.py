@@ -11,13 +11,16 @@ from latentbits.core.printable import printable
 
 __all__ = [
     "ACCENT",
+    "EDGE",
     "GREY",
     "INK",
     "PALETTE",
     "PAPER",
     "SMALL",
+    "SQUARE",
     "STYLE",
     "VEIL",
+    "WIDE",
     "axes_or_new",
     "bare",
     "for_words",
@@ -30,12 +33,13 @@ __all__ = [
 ]
 
 INK, GREY, ACCENT, PAPER, VEIL = "#22303c", "#8a949e", "#c8553d", "#ffffff", "#f3e3c3"
+EDGE = "#c9d0d6"
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": INK,
     "axes.labelcolor": INK,
-    "axes.edgecolor": "#c9d0d6",
+    "axes.edgecolor": EDGE,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",
@@ -56,6 +60,7 @@ STYLE: Any = {
 # that ten digits have ten colours
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#22303c", "#6a3d9a", "#8c510a", "#9aa51e")
 SMALL = 8.0  # points: names within a picture
+WIDE, SQUARE = (7.2, 4.6), (5.6, 5.6)  # inches of an axes
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.figures.style import INK, PAPER, SMALL, bare
+from latentbits.figures.style import EDGE, INK, PAPER, SMALL, bare
 
 __all__ = [
-    "EDGE",
     "FULL",
     "GROUND",
     "Places",
@@ -27,7 +26,7 @@ __all__ = [
     "words_for",
 ]
 
-GROUND, EDGE = "#eef1f3", "#c9d0d6"
+GROUND = "#eef1f3"
 FULL = 0.94  # side of the largest square, of a cell
 
 

@@ -12,17 +12,9 @@ Window = tuple[float, float, float, float]  # left, right, bottom, top: the orde
 def boundary_ends(weights: np.ndarray, bias: np.ndarray, window: Window) -> np.ndarray:
     """Find the points where the lines w . x + b = 0 enter and leave a window.
 
-    Parameters
-    ----------
-    weights, bias : (d, 2) and (d,) arrays
-    window : (left, right, bottom, top)
+    `weights`, `bias`: (d, 2) and (d,).  `window`: (left, right, bottom, top).  Returns (d, 2, 2) array of two points
+    each; NaN for lines that miss the window or have no direction.
 
-    Returns
-    -------
-    (d, 2, 2) array of two points each; NaN for lines that miss the window or have no direction
-
-    Examples
-    --------
     >>> ends = boundary_ends(np.array([[1.0, 0.0]]), np.array([-0.5]), (0.0, 1.0, 2.0, 3.0))
     >>> np.allclose(ends, [[[0.5, 2], [0.5, 3]]])
     True

@@ -32,15 +32,9 @@ class Twos(NamedTuple):
 def load_or_stand_in(which: str, wanted: str, words: str, notes: list[str]) -> tuple[Dataset, bool] | None:
     """Load a set of digits, and say whether it is the one that is wanted; what could not be had is noted.
 
-    Parameters
-    ----------
-    which
-        `wanted`, for which the digits of scikit-learn stand in where it cannot be had, "bundled" for these at once, or
-        "none".
-    words
-        Name of the digits in messages.
-    notes
-        Gets a line where something is not as it should be.
+    `which`: `wanted`, for which the digits of scikit-learn stand in where it cannot be had, "bundled" for these at
+    once, or "none".  `words`: name of the digits in messages.  `notes`: gets a line where something is not as it should
+    be.
     """
     if which == "none":
         notes.append("The digits were left out.")

@@ -41,17 +41,10 @@ def reproduce_all(
 
     What a paper's `trials` keep below its folder is not done again: the same call goes on where the last one ended.
 
-    Parameters
-    ----------
-    folders
-        Of each paper, by its name: where its files go.
-    quick
-        As for `reproduce`.
-    jobs
-        Parts at a time, each in a separate process: trials, each with its share of the cores and without an
-        accelerator, and papers.  1 does all in this process, None takes as many as there are cores.
-    say
-        Called with the name of a paper and a line whenever there is something to tell.
+    `folders`: of each paper, by its name: where its files go.  `quick`: as for `reproduce`.  `jobs`: parts at a time,
+    each in a separate process: trials, each with its share of the cores and without an accelerator, and papers.  1 does
+    all in this process, None takes as many as there are cores.  `say`: called with the name of a paper and a line
+    whenever there is something to tell.
     """
     tell: Say = say or (lambda name, text: None)
     jobs = processes() if jobs is None else jobs

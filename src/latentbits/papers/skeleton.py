@@ -94,17 +94,10 @@ def repeat(
 def kept(folder: Path, name: str, compute: Callable[[], Any], asked: Any = ()) -> Any:
     """Get what an experiment found: as the folder has it, or computed now and kept there, so that none is done twice.
 
-    Parameters
-    ----------
-    folder
-        Mostly ``run.out / "runs"``; made if need be.
-    name
-        Of the experiment, with its seed where it has one; letters that a file may have.
-    compute
-        Gives numbers that JSON can hold.  They are given as JSON has them: tuples come as lists, keys as strings.
-    asked
-        All else that decides how it comes out (numbers of rows, settings): where it is another, or the version is, the
-        experiment is done again.  What JSON cannot hold counts by its `repr`.
+    `folder`: mostly ``run.out / "runs"``; made if need be.  `name`: of the experiment, with its seed where it has one;
+    letters that a file may have.  `compute`: gives numbers that JSON can hold.  They are given as JSON has them: tuples
+    come as lists, keys as strings.  `asked`: all else that decides how it comes out (numbers of rows, settings): where
+    it is another, or the version is, the experiment is done again.  What JSON cannot hold counts by its `repr`.
     """
     words = json.dumps([__version__, name, asked], sort_keys=True, default=repr)
     path = folder / f"{name}-{hashlib.sha256(words.encode()).hexdigest()[:12]}.json"
@@ -148,8 +141,8 @@ def in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
     return styled
 
 
-def new_figure(size: tuple[float, float], pad: float | None = None) -> Any:
-    """Make an empty figure, whose parts make room for each other."""
+def new_figure(size: tuple[float, float], pad: float | None = 0.08) -> Any:
+    """Make an empty figure, whose parts make room for each other; `pad` is in inches, None that of matplotlib."""
     from matplotlib import pyplot as plt
 
     figure = plt.figure(figsize=size, layout="constrained")

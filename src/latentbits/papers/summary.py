@@ -115,10 +115,7 @@ def counts_in_words(found: Mapping[str, int]) -> list[str]:
 def keep(name: str, folder: Path) -> list[str]:
     """Copy the results of a full run into the package, in place of those that are there, with figures that are small.
 
-    Returns
-    -------
-    list of str
-        Names of the files.
+    Returns the names of the files.
     """
     results = _read(folder)
     if results is None or results["quick"]:

@@ -138,20 +138,9 @@ def class_errors(
 ) -> ClassErrors:
     """Compute standard errors of shares and probabilities.
 
-    Parameters
-    ----------
-    rows
-        The table that the model was fitted to.
-    weights, means : (classes,) and (classes, columns)
-        The estimates.
-    names
-        Of the columns.
-    smoothing
-        That of the fit, whose information is added.
-    level
-        Of the intervals.
-    sampling
-        Whether the weights of rows are those of a sample, and not counts: then the sandwich.
+    `rows`: the table that the model was fitted to.  `weights`, `means` (classes,) and (classes, columns): the
+    estimates.  `names`: of the columns.  `smoothing`: that of the fit, whose information is added.  `level`: of the
+    intervals.  `sampling`: whether the weights of rows are those of a sample, and not counts: then the sandwich.
     """
     k, d = means.shape
     seen = rows.counts @ (rows.bits <= 1)

@@ -71,18 +71,9 @@ def class_fit(
 ) -> ClassFitReport:
     """Add the statistics of the patterns to a report.
 
-    Parameters
-    ----------
-    report
-        The report that every family has.
-    rows
-        The table.
-    weights, means : (classes,) and (classes, columns)
-        Of the model.
-    idle
-        Columns that never vary, or were never seen: they have no parameters and make no patterns.
-    smoothing
-        That of the fit; only without any the statistics are those of a maximum of the likelihood.
+    `report`: the report that every family has.  `rows`: the table.  `weights`, `means` (classes,) and (classes,
+    columns): of the model.  `idle`: columns that never vary, or were never seen: they have no parameters and make no
+    patterns.  `smoothing`: that of the fit; only without any the statistics are those of a maximum of the likelihood.
     """
     k, d = means.shape
     n, found = rows.n_rows, assign(rows, weights, means)
@@ -127,14 +118,8 @@ def _entropy(uncertainty: float, n_rows: float, n_classes: int) -> float:
 def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, means: np.ndarray) -> ClassFitReport:
     """Add the statistics of classes whose shares depend on covariates: a pattern of bits has no one probability then.
 
-    Parameters
-    ----------
-    report
-        The report that every family has.
-    share, counts : (rows, classes) and (rows,)
-        Posteriors of the rows, and how often each counts.
-    means : (classes, columns)
-        Of the model.
+    `report`: the report that every family has.  `share`, `counts` (rows, classes) and (rows,): posteriors of the rows,
+    and how often each counts.  `means` (classes, columns): of the model.
     """
     k = len(means)
     uncertainty = -counts @ np.sum(share * np.log(np.where(share > 0, share, 1)), axis=1)

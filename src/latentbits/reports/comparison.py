@@ -183,19 +183,10 @@ def ranked(
 ) -> tuple[Entry, ...]:
     """Make the entries of a comparison, best first.
 
-    Parameters
-    ----------
-    row_bits
-        By name: -log2 p(x) of the same held-out rows in the same order.
-    common
-        By name: the standard error with which a mean is known, in bits, beside its spread over rows: of an estimated
-        log Z, of integrals, of rounding; 0 where all is exact.
-    seconds, converged
-        By name, as in `Entry`.
-    weights
-        How often each row counts; None for once.
-    reports
-        By name: reports of fits, where models have them.
+    `row_bits`: by name: -log2 p(x) of the same held-out rows in the same order.  `common`: by name: the standard error
+    with which a mean is known, in bits, beside its spread over rows: of an estimated log Z, of integrals, of rounding;
+    0 where all is exact.  `seconds`, `converged`: by name, as in `Entry`.  `weights`: how often each row counts; None
+    for once.  `reports`: by name: reports of fits, where models have them.
     """
     costs = ("n_parameters", "log_likelihood", "aic", "bic")
     best = min(row_bits, key=lambda name: np.average(row_bits[name], weights=weights))

@@ -20,18 +20,8 @@ LEAST_EIGENVALUE = 1e-10  # the least eigenvalue of an information, in units of 
 def row_part(share: np.ndarray, scores: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sum over rows of <a><a>' - <a a'>, and the mean score <a> of each row.
 
-    Parameters
-    ----------
-    share : (rows, classes)
-        P(class | row).
-    scores : (rows, classes, own)
-        By the parameters of the class's own.
-    counts : (rows,)
-        How often each row was met.
-
-    Returns
-    -------
-    (classes x own, classes x own) and (rows, classes x own)
+    `share` (rows, classes): P(class | row).  `scores` (rows, classes, own): by the parameters of the class's own.
+    `counts` (rows,): how often each row was met.  Returns (classes x own, classes x own) and (rows, classes x own).
     """
     n, k, own = scores.shape
     weighted = share[:, :, None] * scores
@@ -46,12 +36,8 @@ def row_part(share: np.ndarray, scores: np.ndarray, counts: np.ndarray) -> tuple
 def moving(free: np.ndarray, sums: list[np.ndarray]) -> np.ndarray:
     """Find the directions in which parameters can move, as columns: what is not free stays, and so do some sums.
 
-    Parameters
-    ----------
-    free : (parameters,)
-        Which are estimated.
-    sums
-        Places of the parameters of each sum that is fixed; none is in two of them.
+    `free` (parameters,): which are estimated.  `sums`: places of the parameters of each sum that is fixed; none is in
+    two of them.
     """
     size = len(free)
     tied = np.zeros(size, bool)

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from latentbits.core.batch import MISSING
 
-__all__ = ["MOST_ON_GRID", "Answers", "Curves", "Grid", "Items", "curves", "distinct", "grid_for", "in_place", "listed",
+__all__ = ["MOST_ON_GRID", "Answers", "Grid", "Items", "curves", "distinct", "grid_for", "in_place", "listed",
            "log_curves", "slices", "still", "whole"]  # fmt: skip
 
 REACH_SDS = 6.0  # standard deviations on either side that a grid covers: what is beyond is one part in 10^9

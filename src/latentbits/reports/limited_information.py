@@ -131,14 +131,7 @@ def phi(one: np.ndarray, other: np.ndarray, both: np.ndarray) -> np.ndarray:
 def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFit:
     """Compute M2, and the indices that are made of it.
 
-    Parameters
-    ----------
-    items
-        Those that vary.
-    answers
-        To these items.
-    tied
-        All items share one slope.
+    `items`: those that vary.  `answers`: to these items.  `tied`: all items share one slope.
     """
     d, q = items.slopes.shape
     s = d * (d + 1) // 2

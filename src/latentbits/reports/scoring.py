@@ -54,19 +54,10 @@ class PlausibleValues(Report):
 def estimates(items: Items, answers: Answers, method: str) -> Estimates:
     """Score patterns.
 
-    Parameters
-    ----------
-    items
-        Of one dimension for "wle", of up to three for "eap".
-    method
-        One of `METHODS`.
-
-    Returns
-    -------
-    Estimates
-        Errors are the posterior's standard deviation for "eap", (I + 1)^(-1/2) for "map", and I^(-1/2), with the test
-        information I at the score, for "ml" and "wle".  A score that is infinite (in several dimensions: that has an
-        infinite coordinate, which is NaN) or that nothing was answered for (NaN) has no error.
+    `items`: of one dimension for "wle", of up to three for "eap".  `method`: one of `METHODS`.  Returns estimates
+    whose errors are the posterior's standard deviation for "eap", (I + 1)^(-1/2) for "map", and I^(-1/2), with the test
+    information I at the score, for "ml" and "wle".  A score that is infinite (in several dimensions: that has an
+    infinite coordinate, which is NaN) or that nothing was answered for (NaN) has no error.
     """
     if method == "eap":
         return posterior_means(items, answers)
@@ -207,12 +198,8 @@ def draw(
     By an independence sampler: Student proposals around a mean near the posterior's own, with such a covariance, whose
     tails are the heavier, so that most are accepted.
 
-    Parameters
-    ----------
-    prior
-        Mean and standard deviation of each row's latents before it has answered, both (rows, 1).
-    mean, covariance
-        Of the proposals of each row, (rows, dimensions) and (rows, dimensions, dimensions).
+    `prior`: mean and standard deviation of each row's latents before it has answered, both (rows, 1).  `mean`,
+    `covariance`: of the proposals of each row, (rows, dimensions) and (rows, dimensions, dimensions).
     """
     n, q = mean.shape
     drawn = np.empty((n, q))

@@ -15,8 +15,6 @@ from latentbits.core.errors import DataError
 
 __all__ = [
     "BITS_PER_NAT",
-    "CHANCE",
-    "Outline",
     "around",
     "beyond_chance",
     "by_state",
@@ -30,7 +28,6 @@ __all__ = [
 
 BITS_PER_NAT = 1 / float(np.log(2))  # in a nat
 N_PUSHES = 150  # times that columns push each other apart
-CHANCE = 0.01  # that any two of all columns, were they independent, have so much in common
 
 
 class Outline(NamedTuple):
@@ -196,16 +193,12 @@ def beyond_chance(information: np.ndarray, n_rows: float) -> np.ndarray:
     Twice the rows times the information is about chi-squared with one degree of freedom (as a test of likelihoods),
     and each of the d (d - 1) / 2 pairs could have been an edge.
 
-    Parameters
-    ----------
-    information
-        Nats.
-    n_rows
-        That it was counted in.
+    `information`: nats.  `n_rows`: that it was counted in.
     """
     information = np.asarray(information)
     d = information.shape[-1]
-    return 2 * n_rows * information > chi2.isf(CHANCE / max(1, d * (d - 1) // 2), 1)
+    # 0.01 is the chance that any two of all columns have so much in common if all are independent
+    return 2 * n_rows * information > chi2.isf(0.01 / max(1, d * (d - 1) // 2), 1)
 
 
 def touching(parents: np.ndarray, shape: tuple[int, int]) -> tuple[int, int]:
@@ -236,11 +229,7 @@ def state_shares(parents: np.ndarray, transitions: np.ndarray) -> np.ndarray:
 def by_state(transitions: np.ndarray, emissions: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort states by P(bit = 1 | state), the least first; states that do not exist come last.
 
-    Parameters
-    ----------
-    transitions : (d, k, k)
-        P(state | state of the parent), the latter first.
-    emissions : (d, k)
+    `transitions` (d, k, k): P(state | state of the parent), the latter first.  `emissions`: (d, k).
     """
     there = transitions.max(axis=1) > 0
     order = np.argsort(np.where(there, emissions, np.inf), axis=1, kind="stable")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
-from matplotlib.patches import Ellipse
 from pictures import names_of, overlapping
 
 from latentbits.core.errors import DataError
@@ -101,7 +100,7 @@ def test_scales_are_equal_and_every_row_is_inside(toy):
 def test_two_of_many_latent_variables():
     means = np.random.default_rng(0).normal(size=(20, 3))
     components, intercept = np.array([[9.0], [1.0], [-1.0]]), np.array([0.1])
-    ax = maps.plot_map(means, dimensions=(2, 1), boundaries=(components, intercept), covariances=np.ones((20, 3, 3)))
+    ax = maps.plot_map(means, dimensions=(2, 1), boundaries=(components, intercept))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("latent 3", "latent 2")
     ends = lines(ax)[0].get_segments()[0]
     np.testing.assert_allclose(-ends[:, 0] + ends[:, 1] + 0.1, 0, atol=1e-9)
@@ -165,20 +164,7 @@ def test_boundary_ends_at_the_window():
     np.testing.assert_allclose(np.sort(ends[4], axis=0), [[-0.25, -2], [-0.25, 2]])
 
 
-# --- ellipses and marks ---
-
-
-def test_ellipses_have_the_posterior_spread():
-    covariance = np.array([[0.5, 0.2], [0.2, 0.3]])
-    means = np.random.default_rng(0).normal(size=(30, 2))
-    ax = maps.plot_map(means, covariances=np.tile(covariance, (30, 1, 1)), ellipses=[3, 7])
-    assert [tuple(e.center) for e in ax.patches] == [tuple(means[3]), tuple(means[7])]
-    outline = ax.patches[0].get_patch_transform().transform(Ellipse((0, 0), 1, 1).get_path().vertices) - means[3]
-    np.testing.assert_allclose(
-        np.einsum("ia,ab,ib->i", outline, np.linalg.inv(covariance), outline).min(), 1, rtol=1e-6
-    )
-    assert "1 posterior standard deviation" in legend(ax)
-    assert len(maps.plot_map(means, covariances=np.tile(covariance, (30, 1, 1))).patches) == 6
+# --- marks ---
 
 
 def test_marks_carry_the_numbers_of_the_images():
@@ -202,23 +188,6 @@ def test_spread_places_have_the_middle_and_the_ends():
     assert np.min(np.hypot(*(places / [3.0, 1.0]).T)) < 0.2
     assert all((place == means).all(axis=1).any() for place in places)
     assert len(map_summaries.spread_places(np.zeros((10, 2)), 5)) == 1
-
-
-def test_grid_of_images_covers_the_rows():
-    means = np.array([[0.0, 0.0], [4.0, 2.0], [4.0, 2.0]])
-    grid = map_summaries.grid_places(means, 4)
-    assert grid.shape == (2, 4)
-    assert grid.extent == (0, 4, 0, 2)
-    np.testing.assert_allclose(grid.places[[0, -1]], [[0.5, 1.5], [3.5, 0.5]])
-    assert grid.counts.tolist() == [0, 0, 0, 2, 1, 0, 0, 0]
-    images = map_summaries.decode(np.ones((2, 6)), np.zeros(6), grid.places)
-    ax = maps.plot_decoded_grid(images, grid.shape, (2, 3), extent=grid.extent, counts=grid.counts)
-    alpha = ax.images[0].get_alpha()
-    assert sorted(np.unique(alpha)) == [0, 0.3, 1]
-    assert np.sum(alpha == 1) == 2 * 6
-    assert map_summaries.grid_places(means * [0, 1], 4).counts.sum() == 3
-    with pytest.raises(DataError, match="do not fill"):
-        maps.plot_decoded_grid(images, (3, 3), (2, 3))
 
 
 # --- posteriors ---

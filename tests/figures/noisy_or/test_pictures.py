@@ -119,15 +119,6 @@ def test_a_network_is_drawn_from_the_top():
     assert overlapping(named[0]) == []
 
 
-def test_projections_have_a_line_for_each_layer():
-    weights, biases = network(12, 5, 3)
-    ax = layers.plot_projected(weights, biases, (3, 4), most=4)
-    assert len(ax.images) == 4 + 5
-    assert names_of(ax) == ["none", "h2_0", "h2_1", "h2_2", "none", "h1_0", "h1_1", "h1_2", "h1_3"]
-    assert overlapping(ax) == []
-    np.testing.assert_allclose(ax.images[4].get_array().ravel(), strengths(biases[0]))
-
-
 def test_a_row_with_its_explanation():
     weights, biases = network(12, 5, 3)
     row = np.ones(12)

@@ -254,7 +254,7 @@ class LinearTrait(WithCriteria):
     @property
     def _of_bits(self) -> bool:
         """Whether rows can be looked at by nodes that stand for all of them: of bits, on lines or planes."""
-        return self._q <= tuning.GRID_MOST_DIMENSIONS and self._columns() == ALL_BITS
+        return self._q <= 2 and self._columns() == ALL_BITS
 
     def _with_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
         """Make the record that looks at rows by these nodes, one grid a map."""

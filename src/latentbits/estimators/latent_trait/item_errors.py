@@ -213,16 +213,9 @@ def steady_covariance(
 
     None where the information is not positive definite.
 
-    Parameters
-    ----------
-    steep
-        (columns,) which have no finite estimate, and are held where they are.
-    n_nodes
-        The fewest nodes to begin with.
-    tied
-        All columns share one weight.
-    sandwich
-        Whether the weights of rows are those of a sample, and not counts.
+    `steep`: (columns,) which have no finite estimate, and are held where they are.  `n_nodes`: the fewest nodes to
+    begin with.  `tied`: all columns share one weight.  `sandwich`: whether the weights of rows are those of a sample,
+    and not counts.
     """
     weights, double = np.asarray(params.weights), np.dtype(np.float64)
     d, q = weights.shape

@@ -9,16 +9,7 @@ import numpy as np
 
 from latentbits.models.latent_trait.item_params import Params
 
-__all__ = [
-    "LOGIT_PRIOR",
-    "PARAMETERS",
-    "Plan",
-    "Positions",
-    "make_plan",
-    "names_of_free",
-    "template",
-    "with_own_items",
-]
+__all__ = ["LOGIT_PRIOR", "PARAMETERS", "Plan", "Positions", "make_plan", "names_of_free", "template", "with_own_items"]
 
 PARAMETERS = ("slope", "intercept", "asymptote")
 LOGIT_PRIOR = (-1.1, 0.5)  # of the logit of an asymptote: 0.25, and 0.11 to 0.47 in 95 of 100
@@ -163,11 +154,8 @@ def _check(plan: Plan) -> None:
 def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int = 0) -> Params:
     """Return values to begin with, and places of all that is free.
 
-    Parameters
-    ----------
-    idle
-        Columns that are constant or never observed: their slope is held at 0, and their intercept, NaN here, where
-        all of their rows are nearly certain.
+    `idle`: columns that are constant or never observed: their slope is held at 0, and their intercept, NaN here, where
+    all of their rows are nearly certain.
     """
     d = len(plan.guessed)
     guessed = np.array([float(g or plan.fixed.get((j, "asymptote"), 0) > 0) for j, g in enumerate(plan.guessed)])

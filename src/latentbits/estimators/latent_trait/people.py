@@ -17,13 +17,7 @@ from latentbits.models.latent_trait.item_params import Params
 if TYPE_CHECKING:
     from latentbits.estimators.latent_trait.item_response import ItemResponse
 
-__all__ = [
-    "Population",
-    "beside",
-    "open_people",
-    "population_of",
-    "runaways",
-]
+__all__ = ["Population", "beside", "open_people", "population_of", "runaways"]
 
 # standard deviations of the trait by which groups, or people a covariate apart, are believed to differ
 MOST_SDS_APART = 10.0

@@ -32,7 +32,6 @@ KINDS = ("binary", "continuous", "categorical")
 FRAMES = ("pandas", "polars")
 MOST_CATEGORIES = 100
 MOST_NAMED = 20  # categories or columns that a message names
-LARGEST_VALUE, SMALLEST_VALUE = 1e30, 1e-30  # continuous values less their mean; float32 ends at 1e38
 
 Label = str | bool | int | float
 
@@ -239,18 +238,11 @@ def open_table(
 ) -> tuple[Encoding, MemoryEngine]:
     """Open the rows of X as an engine; return their encoding, too.
 
-    Parameters
-    ----------
-    estimator
-        Gets `n_features_in_` and `feature_names_in_` where there is no encoding yet; else X must agree with them.
-    X
-        A pandas or polars frame, an array, or a list of rows.  NaN, None, NA and null are missing.
-    column_types
-        "infer", a list with the kind of each column, or a dict from names or positions to kinds, the rest binary.
-    encoding
-        Encoding of the fit; None makes a new one.
-    binarize
-        Values of binary columns above it are 1, all others 0.
+    `estimator`: gets `n_features_in_` and `feature_names_in_` where there is no encoding yet; else X must agree with
+    them.  `X`: a pandas or polars frame, an array, or a list of rows.  NaN, None, NA and null are missing.
+    `column_types`: "infer", a list with the kind of each column, or a dict from names or positions to kinds, the rest
+    binary.  `encoding`: encoding of the fit; None makes a new one.  `binarize`: values of binary columns above it are
+    1, all others 0.
     """
     in_memory(X)
     if library_of(X) is None:
@@ -369,7 +361,7 @@ def _refuse_infinity(column: Column, place: int, names: Any) -> None:
 
 def _check_size(values: np.ndarray, place: int, names: Any) -> None:
     largest = np.max(np.abs(values), initial=0, where=~np.isnan(values))
-    if largest > LARGEST_VALUE or 0 < largest < SMALLEST_VALUE:
+    if largest > 1e30 or 0 < largest < 1e-30:  # values less their mean; float32 ends at 1e38
         raise DataError(
             f"{at_column(place, names)} holds values up to {largest:.0e} from its mean, too "
             f"{'large' if largest > 1 else 'small'} to compute with: give it in other units"

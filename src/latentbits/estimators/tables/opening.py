@@ -47,20 +47,12 @@ def open_rows(
 ) -> Engine:
     """Open the bits of X as an engine; set or check the number and the names of the columns.
 
-    Parameters
-    ----------
-    estimator
-        Gets `n_features_in_` and `feature_names_in_` where `reset` is true; otherwise X must agree with them.
-    X
-        Array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, path of a file of rows
-        (parquet, zarr, npy; a pattern, or a list), or a function that gives an iterable of blocks each time it is
-        called.
-    binarize
-        Values above it become 1 and all others 0.  None accepts bits only.
-    real
-        Whether rows are real numbers, to be taken unchanged.
-    sparse
-        Whether the engine may hold lists of ones, where a sparse matrix has few ones and nothing missing.
+    `estimator`: gets `n_features_in_` and `feature_names_in_` where `reset` is true; otherwise X must agree with them.
+    `X`: array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, path of a file of rows
+    (parquet, zarr, npy; a pattern, or a list), or a function that gives an iterable of blocks each time it is called.
+    `binarize`: values above it become 1 and all others 0.  None accepts bits only.  `real`: whether rows are real
+    numbers, to be taken unchanged.  `sparse`: whether the engine may hold lists of ones, where a sparse matrix has few
+    ones and nothing missing.
     """
     encode: Encode = encode_reals if real else partial(encode_bits, binarize=binarize)
     # what is not in memory has engines that read it block by block

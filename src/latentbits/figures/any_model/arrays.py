@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = [
-    "HIDDEN_SHARE",
-    "hide_lower_half",
-    "hide_some",
-    "numbers_on",
-    "share_right",
-    "telling_columns",
-    "tile",
-]
+__all__ = ["HIDDEN_SHARE", "hide_lower_half", "hide_some", "numbers_on", "share_right", "telling_columns", "tile"]
 
 HIDDEN_SHARE = 0.25  # of the cells of a table that are hidden to see how well they are guessed
 
@@ -20,15 +12,8 @@ HIDDEN_SHARE = 0.25  # of the cells of a table that are hidden to see how well t
 def numbers_on(active: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Compute the share of the rows in which 0, 1, ... m causes are on.
 
-    Parameters
-    ----------
-    active : (n, m) array
-        P(cause is on | row).
-    weights : (n,) array or None
-        How often each row counts; None for once.
+    `active` (n, m): P(cause is on | row).  `weights` (n,) or None: how often each row counts; None for once.
 
-    Examples
-    --------
     >>> numbers_on(np.array([[0.0, 1.0], [0.9, 1.0]])).tolist()
     [0.0, 0.5, 0.5]
     """
@@ -71,15 +56,8 @@ def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weight
 def telling_columns(weights: np.ndarray, means: np.ndarray, most: int) -> np.ndarray:
     """Choose the columns in which components differ most, grouped by the component in which each is most frequent.
 
-    Parameters
-    ----------
-    weights, means : (k,) and (k, d) arrays
-    most : int
-        Number of columns wanted.
-
-    Returns
-    -------
-    (m,) array of column numbers, m = min(most, d)
+    `weights`, `means`: (k,) and (k, d).  `most`: number of columns wanted.  Returns (m,) array of column numbers, m =
+    min(most, d).
     """
     share = np.asarray(weights) / np.sum(weights)
     spread = share @ np.square(means - share @ means)

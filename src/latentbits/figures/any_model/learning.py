@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.figures.style import GREY, INK, PALETTE, SMALL, axes_or_new, for_words
+from latentbits.figures.style import EDGE, GREY, INK, PALETTE, SMALL, axes_or_new, for_words
 
 __all__ = ["plot_errors", "plot_runs"]
-
-EDGE = "#c9d0d6"
 
 
 def plot_errors(
@@ -36,10 +34,6 @@ def plot_errors(
     xlabel, ylabel : str
     marks : mapping of steps to words, optional
         Where something happened, a number of components doubled for instance.
-
-    Returns
-    -------
-    Axes
     """
     steps = np.asarray(steps, np.float64)
     if steps.ndim != 1 or any(np.shape(curve) != steps.shape for curve in curves.values()):
@@ -98,10 +92,6 @@ def plot_runs(
     xlabel, ylabel : str
     levels : mapping of names to values, optional
         As dashed lines: an optimum, for instance.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.ticker import MaxNLocator
 

@@ -152,10 +152,6 @@ def plot_pair_residuals(
         Columns shown: those with the largest residuals, in the order of the table.
     least : (d, d) array or None
         Rows expected in the emptiest cell of each pair's table; below 5 a pair is too sparse.  None: none is.
-
-    Returns
-    -------
-    Axes
     """
     residuals = np.asarray(residuals, np.float64)
     d = len(residuals)

@@ -47,10 +47,6 @@ def plot_comparison(
     ax : matplotlib Axes, optional
     marked : str, optional
         Name of the model in colour; else the one with the fewest bits.
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax)
     place = np.arange(len(models))
@@ -83,10 +79,6 @@ def plot_gallery(images: np.ndarray, shares: np.ndarray, image_shape: tuple[int,
     shares : (k,) array
     image_shape : (height, width)
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax)
     height, width = image_shape
@@ -121,10 +113,6 @@ def plot_completions(
         In `given`, what is hidden is NaN.
     image_shape : (height, width)
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax)
     height = image_shape[0]
@@ -153,10 +141,6 @@ def plot_components(
     ax : matplotlib Axes, optional
     most : int
         Number of columns of the table shown.
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax)
     chosen = telling_columns(shares, means, most)
@@ -187,10 +171,6 @@ def plot_history(history: np.ndarray, ax: Any = None) -> Any:
     history : (n,) array
         Bits per row after each iteration.
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax)
     ax.plot(np.arange(len(history)), history, color=ACCENT, linewidth=2)
@@ -209,10 +189,6 @@ def plot_numbers_on(numbers: np.ndarray, ax: Any = None) -> Any:
     numbers : (m + 1,) array
         Shares of the rows.
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
@@ -249,10 +225,6 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     ----------
     figure : matplotlib Figure
     path : path
-
-    Returns
-    -------
-    Path
     """
     target = Path(path)
     kind = target.suffix.lower()

@@ -117,10 +117,6 @@ def summarize_fields(components: np.ndarray, image_shape: tuple[int, int]) -> Fi
         One field a row, as in `components_`.
     image_shape : (height, width)
 
-    Returns
-    -------
-    FieldSummary
-
     Examples
     --------
     >>> y, x = np.mgrid[-8:9, -8:9]

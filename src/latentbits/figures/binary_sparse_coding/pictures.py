@@ -15,6 +15,7 @@ from latentbits.core.errors import DataError, import_extra
 from latentbits.figures.any_model.arrays import tile
 from latentbits.figures.placing import spread_apart
 from latentbits.figures.style import (
+    EDGE,
     GREY,
     INK,
     PALETTE,
@@ -29,8 +30,6 @@ from latentbits.figures.style import (
 )
 
 __all__ = ["plot_course", "plot_fields"]
-
-EDGE = "#c9d0d6"
 
 
 def plot_fields(
@@ -65,10 +64,6 @@ def plot_fields(
         One scale for all fields: the largest size in any of them.
     colours : "grey" or "signed"
         From black to white; or blue for minus, through near white, to red for plus.
-
-    Returns
-    -------
-    Axes
     """
     images = np.asarray(components, np.float64)
     height, width = image_shape
@@ -160,10 +155,6 @@ def plot_course(
         With which the data was made, as dashed lines.
     marks : sequence of iterations, optional
         Where a schedule changes, as thin lines.
-
-    Returns
-    -------
-    two Axes
     """
     courses = {name: [np.asarray(one, np.float64) for one in pair] for name, pair in runs.items()}
     for name, pair in courses.items():

@@ -20,8 +20,6 @@ __all__ = [
     "words_of_signs",
 ]
 
-ROUNDING = 1e-12  # of the largest: what is smaller is zero but for rounding
-
 
 class Spectrum(NamedTuple):
     """Eigenvalues, the largest first, and what each counts as."""
@@ -32,18 +30,11 @@ class Spectrum(NamedTuple):
     negative_share: float
 
 
-def spectrum_of(eigenvalues: np.ndarray, tol: float = ROUNDING) -> Spectrum:
+def spectrum_of(eigenvalues: np.ndarray, tol: float = 1e-12) -> Spectrum:
     """Sort eigenvalues and separate positive, negative and vanishing ones.
 
-    Parameters
-    ----------
-    eigenvalues : (d,) array
-        In any order.
-    tol : float
-        Those smaller than this share of the largest count as zero.
+    `eigenvalues` (d,): in any order.  `tol`: those smaller than this share of the largest count as zero.
 
-    Examples
-    --------
     >>> found = spectrum_of(np.array([-1.0, 3.0, 1e-15]))
     >>> found.eigenvalues.tolist(), found.kinds.tolist(), found.negative_share
     ([3.0, 1e-15, -1.0], [1, 0, -1], 0.25)
@@ -70,19 +61,9 @@ def flips(bits: np.ndarray) -> np.ndarray:
 def telling_loadings(weights: np.ndarray, most: int) -> np.ndarray:
     """Choose the columns that hidden variables explain most, grouped by the variable with the largest weight.
 
-    Parameters
-    ----------
-    weights : (k, d) array
-        One hidden variable a row.
-    most : int
-        Number of columns wanted.
+    `weights` (k, d): one hidden variable a row.  `most`: number of columns wanted.  Returns (m,) array of column
+    numbers, m = min(most, d).
 
-    Returns
-    -------
-    (m,) array of column numbers, m = min(most, d)
-
-    Examples
-    --------
     >>> telling_loadings(np.array([[0.1, 0.9, 0.0], [0.7, 0.1, 0.1]]), 2).tolist()
     [1, 0]
     """
@@ -106,11 +87,7 @@ class LineCell(NamedTuple):
 def line_window(weights: np.ndarray, phi: np.ndarray, least: float = 3.0) -> Window:
     """Choose a square about the origin that has all crossings of the lines phi_i + w_i . y = 0 well inside.
 
-    Parameters
-    ----------
-    weights, phi : (N, 2) and (N,) arrays
-    least : float
-        How far it reaches at least.
+    `weights`, `phi`: (N, 2) and (N,).  `least`: how far it reaches at least.
     """
     weights, phi = _checked(weights, phi)
     far = least
@@ -127,13 +104,8 @@ def cells_of_lines(weights: np.ndarray, phi: np.ndarray, window: Window) -> list
 
     Two cells that share an edge differ in one sign.
 
-    Parameters
-    ----------
-    weights, phi : (N, 2) and (N,) arrays
-    window : (left, right, bottom, top)
+    `weights`, `phi`: (N, 2) and (N,).  `window`: (left, right, bottom, top).
 
-    Examples
-    --------
     >>> cells = cells_of_lines(np.eye(2), np.zeros(2), (-1.0, 1.0, -1.0, 1.0))
     >>> [cell.signs.tolist() for cell in cells]
     [[1, 1], [1, -1], [-1, 1], [-1, -1]]

@@ -32,6 +32,8 @@ from latentbits.figures.style import (
     PALETTE,
     PAPER,
     SMALL,
+    SQUARE,
+    WIDE,
     axes_or_new,
     for_words,
     ink,
@@ -45,7 +47,6 @@ from latentbits.figures.windows import Window, boundary_ends
 
 __all__ = ["plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"]
 
-SQUARE = (5.6, 5.6)  # inches
 BITS, GAUSSIAN = PALETTE[0], ACCENT
 BINARY_NAME, LATENT_NAME = "$C^{ss}$ of the bits", "$C^{xx}$ of the Gaussian behind them"
 
@@ -71,13 +72,9 @@ def plot_spectra(
     ax : matplotlib Axes, optional
     log_rank : bool
         Ranks on a logarithmic axis too, where the first few matter most.
-
-    Returns
-    -------
-    Axes
     """
     both = [spectrum_of(binary), spectrum_of(latent)]
-    ax = axes_or_new(ax, (7.2, 4.6))
+    ax = axes_or_new(ax, WIDE)
     shown = np.concatenate([np.abs(one.eigenvalues[one.kinds != 0]) for one in both])
     if len(shown) == 0:
         raise DataError("all eigenvalues are zero: there is no spectrum to draw")
@@ -168,10 +165,6 @@ def plot_weights(
         Written below the images; else their numbers.
     n_columns : int, optional
         Images side by side; else about as many as below one another.
-
-    Returns
-    -------
-    Axes
     """
     words = [str(number + 1) for number in range(len(weights))] if labels is None else list(labels)
     across = int(np.ceil(np.sqrt(len(weights)))) if n_columns is None else n_columns
@@ -192,10 +185,6 @@ def plot_loadings(weights: np.ndarray, column_names: Sequence[str], ax: Any = No
     ax : matplotlib Axes, optional
     most : int
         Number of columns of the table shown.
-
-    Returns
-    -------
-    Axes
     """
     weights = np.asarray(weights, np.float64)
     ax = axes_or_new(ax, SQUARE)
@@ -243,10 +232,6 @@ def plot_morph(
         The first and the last row, as they are in the data.
     image_shape : (height, width)
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.patches import Rectangle
 
@@ -316,10 +301,6 @@ def plot_cells(
         Of the bits; else s_1 to s_N.
     window : (left, right, bottom, top), optional
         Else a square with all crossings in it.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.patches import Polygon
 

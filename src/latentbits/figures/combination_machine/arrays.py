@@ -15,7 +15,6 @@ from latentbits.core.states import all_states
 __all__ = [
     "Gaussians",
     "Match",
-    "Principal",
     "gaussians_of",
     "match_units",
     "matched_order",
@@ -50,10 +49,6 @@ def match_units(learned: np.ndarray, target: np.ndarray, least: float = 0.8) -> 
     learned, target : (m, d) and (k, d) arrays
     least : float
         The cosine from which weights count as similar.
-
-    Returns
-    -------
-    list of m Match
 
     Examples
     --------
@@ -128,18 +123,9 @@ def words_of_match(match: Match) -> str:
 def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute ``x . w / |w|`` of every row on the direction of every unit; figure 4.1 (d).
 
-    Parameters
-    ----------
-    X : (n, d) array of 0 and 1
-        As +-1; a missing (NaN) bit counts as 0, the middle.
-    weights : (m, d) array
+    `X` (n, d), of 0 and 1: as +-1; a missing (NaN) bit counts as 0, the middle.  `weights`: (m, d).  Returns (n, m)
+    array.
 
-    Returns
-    -------
-    (n, m) array
-
-    Examples
-    --------
     >>> project(np.array([[1, 1], [0, 1]]), np.array([[3.0, 4.0]])).round(3).tolist()
     [[1.4], [0.2]]
     """
@@ -150,14 +136,8 @@ def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def separation(values: np.ndarray, on: np.ndarray) -> float:
     """Measure the gap of two groups in root-mean-square standard deviations; above 2, a sum has two peaks.
 
-    Parameters
-    ----------
-    values : (n,) array
-    on : (n,) array of bool
-        Which group; nan where one is empty.
+    `values`: (n,).  `on` (n,): which group; nan where one is empty.
 
-    Examples
-    --------
     >>> separation(np.array([-1.0, 1.0, 9.0, 11.0]), np.array([False, False, True, True]))
     10.0
     """
@@ -181,10 +161,7 @@ def principal_components(X: np.ndarray, n_components: int) -> Principal:
 
     The sign is that of the larger side: the sum of cubes is positive.
 
-    Parameters
-    ----------
-    X : (n, d) array of 0 and 1
-    n_components : int
+    `X`: (n, d), of 0 and 1.
     """
     x = 2 * np.asarray(X, np.float64) - 1
     if x.ndim != 2 or not np.isfinite(x).all():

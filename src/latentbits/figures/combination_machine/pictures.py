@@ -13,9 +13,8 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 from latentbits.figures.combination_machine.arrays import Gaussians
-from latentbits.figures.style import ACCENT, GREY, INK, PALETTE, SMALL, axes_or_new, for_words, short
+from latentbits.figures.style import ACCENT, EDGE, GREY, INK, PALETTE, SMALL, SQUARE, axes_or_new, for_words, short
 from latentbits.figures.tiles import (
-    EDGE,
     Places,
     draw_grounds,
     draw_squares,
@@ -44,7 +43,6 @@ def plot_hinton(
     labels: Sequence[str] | None = None,
     n_columns: int | None = None,
     largest: float | None = None,
-    largest_bias: float | None = None,
 ) -> Any:
     """Plot weights of hidden units as squares: area for size, full for plus, empty for minus; figures 4.1, 4.2.
 
@@ -62,13 +60,9 @@ def plot_hinton(
         Written below the matrices; else their numbers.
     n_columns : int, optional
         Matrices side by side, for which there is room even if there are fewer; else ten at most.
-    largest, largest_bias : float, optional
+    largest : float, optional
         What a square that fills its cell is worth, the same for all units; else the largest of all.  Larger weights are
         drawn as this.
-
-    Returns
-    -------
-    Axes
     """
     weights = images_checked(weights, image_shape)
     bias = None if hidden_bias is None else np.asarray(hidden_bias, np.float64)
@@ -87,7 +81,7 @@ def plot_hinton(
     draw_squares(ax, x, y, weights.ravel(), top)
     key = f"largest square: {in_short(top)}"
     if bias is not None:
-        top_bias = largest_of(bias, largest_bias)
+        top_bias = largest_of(bias, None)
         draw_squares(ax, places.left + width / 2, places.top - 1.0, bias, top_bias, 1.5)
         key += f"; bias, above: {in_short(top_bias)}"
     for left, above, word in zip(places.left, places.top, words):
@@ -107,7 +101,6 @@ def plot_projections(
     ax: Any = None,
     labels: Sequence[str] | None = None,
     n_columns: int | None = None,
-    n_bins: int = 40,
 ) -> Any:
     """Plot histograms of the data projected on the directions of hidden units, one tile a unit; figure 4.1 (d).
 
@@ -124,11 +117,6 @@ def plot_projections(
         Written below; else the numbers of the units.
     n_columns : int, optional
         Tiles side by side; else ten at most.
-    n_bins : int
-
-    Returns
-    -------
-    Axes
     """
     values = np.asarray(values, np.float64)
     groups = np.zeros(values.shape, bool) if on is None else np.asarray(on, bool)
@@ -138,7 +126,7 @@ def plot_projections(
     places = lay_out(values.shape[1], n_columns, 1.0, 0.72, 0.3, 0.0)
     ax = axes_or_new(ax, sheet_size(places, 0.3, 8.0))
     for unit, word in enumerate(words):
-        _histogram(ax, values[:, unit], groups[:, unit], places, unit, n_bins)
+        _histogram(ax, values[:, unit], groups[:, unit], places, unit)
         word_below(ax, places.left[unit] + 0.5, places.top[unit] + places.height, word)
     fit_sheet(ax, places, 0.3)
     coloured = "" if on is None else "; in colour: rows for which the unit is on"
@@ -146,10 +134,10 @@ def plot_projections(
     return ax
 
 
-def _histogram(ax: Any, values: np.ndarray, on: np.ndarray, places: Places, unit: int, n_bins: int) -> None:
+def _histogram(ax: Any, values: np.ndarray, on: np.ndarray, places: Places, unit: int) -> None:
     """Draw one tile: rows that are off, and on top of them those that are on; a line at 0."""
     low, high = float(values.min()), float(values.max())
-    edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
+    edges = np.linspace(low, high if high > low else low + 1, 41)
     off_counts, on_counts = (np.histogram(values[group], edges)[0] for group in (~on, on))
     tallest = max(int((off_counts + on_counts).max()), 1)
     left, floor = places.left[unit], places.top[unit] + places.height
@@ -162,7 +150,7 @@ def _histogram(ax: Any, values: np.ndarray, on: np.ndarray, places: Places, unit
 
     x = np.repeat(along(edges), 2)[1:-1]
     for lower, upper, colour in (
-        (np.zeros(n_bins), off_counts, GREY),
+        (np.zeros(40), off_counts, GREY),
         (off_counts, off_counts + on_counts, ACCENT),
     ):
         ax.fill_between(x, np.repeat(up(lower), 2), np.repeat(up(upper), 2), color=colour, linewidth=0, zorder=2)
@@ -174,7 +162,7 @@ def _histogram(ax: Any, values: np.ndarray, on: np.ndarray, places: Places, unit
 # --- the plane ---
 
 
-def plot_gaussians(mixture: Gaussians, ax: Any = None, n_weights: int | None = None) -> Any:
+def plot_gaussians(mixture: Gaussians, ax: Any = None) -> Any:
     """Plot the Gaussians in the plane that a real-valued machine with two inputs is a mixture of; figure 2.2.
 
     A pair of concentric circles, of radius 1/2 and 1, is a Gaussian of unit variance: the darker, the more probable.
@@ -185,26 +173,20 @@ def plot_gaussians(mixture: Gaussians, ax: Any = None, n_weights: int | None = N
     mixture : Gaussians
         Of `machine_summaries.gaussians_of`, in two dimensions.
     ax : matplotlib Axes, optional
-    n_weights : int, optional
-        How many weights have an arrow; else all.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.patches import Circle
 
     states, means, shares = mixture
     if means.ndim != 2 or means.shape[1] != 2:
         raise DataError(f"Gaussians in the plane have means (n, 2), found {means.shape}")
-    ax = axes_or_new(ax, (5.6, 5.6))
+    ax = axes_or_new(ax, SQUARE)
     depth = 0.3 + 0.7 * (shares / shares.max()) ** 0.2  # shares differ by orders of magnitude
     for state, mean, dark in zip(states, means, depth):
         for radius in (1.0, 0.5):
             ax.add_patch(Circle(tuple(mean), radius, fill=False, edgecolor=INK, alpha=dark, linewidth=1.1, zorder=2))
         ax.text(*mean, "".join(map(str, state)), ha="center", va="center", fontsize=SMALL, color=INK, zorder=4)
     origin = means[0]
-    for unit in range(states.shape[1] if n_weights is None else n_weights):
+    for unit in range(states.shape[1]):
         tip = means[2**unit]
         colour = PALETTE[unit % len(PALETTE)]
         ax.annotate(
@@ -260,10 +242,6 @@ def plot_unit_bars(
         Written above; else the numbers of the units.
     n_columns : int, optional
         Units side by side; else three at most.
-
-    Returns
-    -------
-    Axes
     """
     chosen = telling_weights(weights, most)
     weights = np.asarray(weights, np.float64)

@@ -14,13 +14,9 @@ from latentbits.figures.windows import Window, boundary_ends
 
 __all__ = [
     "Boundaries",
-    "Glyphs",
-    "PlaceGrid",
-    "PosteriorGrid",
     "coincident",
     "data_window",
     "decode",
-    "grid_places",
     "label_groups",
     "mass_levels",
     "posterior_grid",
@@ -49,16 +45,6 @@ class Glyphs(NamedTuple):
     groups: np.ndarray
 
 
-class PlaceGrid(NamedTuple):
-    """`places` (n_rows * n_columns, 2), the uppermost first; `shape` (n_rows, n_columns); `extent` of the cells'
-    outer edges; `counts` (n_rows * n_columns,) rows in each cell."""
-
-    places: np.ndarray
-    shape: tuple[int, int]
-    extent: Window
-    counts: np.ndarray
-
-
 class PosteriorGrid(NamedTuple):
     """`log_density` (n, n) at x[j], y[i], so that the density times the area of a cell sums to 1; `extent` from the
     first to the last point; `mean` (2,) and `covariance` (2, 2) of the posterior."""
@@ -75,13 +61,8 @@ class PosteriorGrid(NamedTuple):
 def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[str], np.ndarray]:
     """Return the names of the labels, and the label of each row; -1 where it has none (None, NaN, "").
 
-    Parameters
-    ----------
-    labels : n values
-    label_names : mapping from a label to its name, or sequence of names for labels 0, 1, ..., optional
+    `labels`: n values.  `label_names`: mapping from a label to its name, or sequence of names for labels 0, 1, ....
 
-    Examples
-    --------
     >>> label_groups([2, 0, 2, None], ["cat", "dog", "owl"])
     (['cat', 'owl'], array([ 1,  0,  1, -1]))
     """
@@ -102,15 +83,9 @@ def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[s
 def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: int = 3) -> Glyphs:
     """Count rows that no picture could separate; rows of different groups stay apart.
 
-    Parameters
-    ----------
-    means : (n, q) array
-    groups : (n,) array of int, optional
-    decimals : int
-        Places that agree when rounded to this number of decimals are the same.
+    `means`: (n, q).  `groups`: (n,).  `decimals`: places that agree when rounded to this number of decimals are the
+    same.
 
-    Examples
-    --------
     >>> coincident(np.array([[0.0, 1.0], [2.0, 1.0], [2.0, 1.0]])).counts.tolist()
     [2, 1]
     """
@@ -148,17 +123,8 @@ def telling_boundaries(
     With more candidates than wanted, the next is always the bit whose P(bit = 1) at the rows is explained least by
     the bits already chosen, so that of many parallel lines one is drawn.
 
-    Parameters
-    ----------
-    weights, bias : (d, 2) and (d,) arrays
-    places : (n, 2) array
-        Of the rows.
-    most : int
-    window : (left, right, bottom, top)
-
-    Returns
-    -------
-    (m,) array of bit numbers, ascending
+    `weights`, `bias`: (d, 2) and (d,).  `places` (n, 2): of the rows.  `window`: (left, right, bottom, top).  Returns
+    (m,) array of bit numbers, ascending.
     """
     logits = places @ weights.T + bias
     split = (logits > 0).any(axis=0) & (logits < 0).any(axis=0)
@@ -174,13 +140,8 @@ def telling_boundaries(
 def telling_items(weights: np.ndarray, bias: np.ndarray, most: int) -> np.ndarray:
     """Choose the items with most information on average over a standard Gaussian latent variable, ascending.
 
-    Parameters
-    ----------
-    weights, bias : (d,) arrays
-    most : int
+    `weights`, `bias`: (d,).
 
-    Examples
-    --------
     >>> telling_items(np.array([1.0, -3.0, 2.0]), np.zeros(3), 2).tolist()
     [1, 2]
     """
@@ -220,30 +181,6 @@ def spread_places(means: np.ndarray, n_places: int = 5) -> np.ndarray:
         chosen.append(able[np.argmax(nearest)])
         nearest = np.minimum(nearest, np.square(round_cloud[able] - round_cloud[chosen[-1]]).sum(axis=1))
     return means[np.sort(chosen)]  # np.unique has sorted the rows
-
-
-def grid_places(means: np.ndarray, n_columns: int = 9) -> PlaceGrid:
-    """Lay a regular grid of square cells over the rows, and count the rows in each.
-
-    Parameters
-    ----------
-    means : (n, 2) array
-    n_columns : int
-        Cells from left to right.
-    """
-    left, right, bottom, top = data_window(means, margin=0.0)
-    centre, wide = (left + right) / 2, max(right - left, (top - bottom) / 4)  # not ever thinner cells in a column
-    left, right, side = centre - wide / 2, centre + wide / 2, wide / n_columns
-    n_rows = max(1, round((top - bottom) / side))
-    middle = (bottom + top) / 2
-    bottom, top = middle - n_rows * side / 2, middle + n_rows * side / 2
-    x = left + side * (np.arange(n_columns) + 0.5)
-    y = top - side * (np.arange(n_rows) + 0.5)
-    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    column = np.clip(((means[:, 0] - left) / side).astype(int), 0, n_columns - 1)
-    row = np.clip(((top - means[:, 1]) / side).astype(int), 0, n_rows - 1)
-    counts = np.bincount(row * n_columns + column, minlength=len(places))
-    return PlaceGrid(places, (n_rows, n_columns), (left, right, bottom, top), counts)
 
 
 def decode(components: np.ndarray, intercept: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -330,13 +267,8 @@ def _posterior_on(
 def mass_levels(log_density: np.ndarray, masses: Sequence[float]) -> np.ndarray:
     """Find the log densities above which lie these shares of all probability, in the order of `masses`.
 
-    Parameters
-    ----------
-    log_density : array over equal cells, normalised or not
-    masses : sequence of shares
+    `masses`: sequence of shares.
 
-    Examples
-    --------
     >>> np.exp(mass_levels(np.log([0.5, 0.3, 0.15, 0.05]), [0.5, 0.8])).round(2).tolist()
     [0.5, 0.3]
     """

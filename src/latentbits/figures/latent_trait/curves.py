@@ -20,6 +20,7 @@ from latentbits.figures.style import (
     PAPER,
     SMALL,
     STYLE,
+    WIDE,
     axes_or_new,
     for_words,
     short,
@@ -30,7 +31,6 @@ __all__ = ["plot_error_against_time", "plot_item_curves", "plot_item_information
 
 MOST_CURVES = 12
 PALE = "#d5dade"
-WIDE = (7.2, 4.6)  # inches
 
 
 def plot_error_against_time(
@@ -48,10 +48,6 @@ def plot_error_against_time(
         A point at 0 seconds or before has no place on the axis and is left out.
     ax : matplotlib Axes, optional
     ylabel : str
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax, WIDE)
     kept = {name: _after_zero(name, *curve) for name, curve in curves.items()}
@@ -113,10 +109,6 @@ def plot_item_curves(
     most : int
         Items in colour and named: those with most information; the others are pale.
     extent : (left, right)
-
-    Returns
-    -------
-    Axes
     """
     components = np.asarray(components, np.float64)
     if components.ndim != 2 or len(components) != 1:
@@ -154,10 +146,6 @@ def plot_item_information(
         Draws the sum over all items in the upper part of the axes.
     most : int
         Items in colour and named: those with most information over all points; the others are pale.
-
-    Returns
-    -------
-    Axes
     """
     x, curves = np.ravel(points), np.asarray(information, np.float64).T
     if curves.ndim != 2 or curves.shape[1] != len(x):

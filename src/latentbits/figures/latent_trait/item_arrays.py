@@ -216,17 +216,9 @@ def name_columns(
 
     A name goes to the nearest column that is free at its height.  Where none is, names are moved up or down, in order.
 
-    Parameters
-    ----------
-    places : (d,) array
-        Wanted heights, in points, as are all lengths here.
-    widths : (d,) array
-    line : float
-        Height of a line of text.
-    size : (width, height) of the room
+    `places` (d,): wanted heights, in points, as are all lengths here.  `widths`: (d,).  `line`: height of a line of
+    text.  `size`: (width, height) of the room.
 
-    Examples
-    --------
     >>> found = name_columns(np.array([10.0, 50.0, 51.0]), [20.0, 20.0, 20.0], 10.0, (100.0, 100.0))
     >>> found.columns.tolist(), found.heights.tolist()
     ([0, 0, 1], [10.0, 50.0, 51.0])

@@ -38,10 +38,6 @@ def plot_item_fit(
     ax : matplotlib Axes, optional
     name : str, optional
         Written above; else the number of the item, from 1.
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax, (4.6, 3.4))
     ax.plot(points, curve, color=CURVE, linewidth=1.6, zorder=2)
@@ -67,10 +63,6 @@ def plot_test_information(points: np.ndarray, information: np.ndarray, ax: Any =
     information : (m,) or (m, d) array
         Of the test; or of its items, which are added.
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    Axes
         That of the information; the scale of the error is its twin.
     """
     x, total = np.ravel(points), np.asarray(information, np.float64)
@@ -121,10 +113,6 @@ def plot_wright_map(
         How often each person counts; None for once.
     score_name : str
         What the scores are called.
-
-    Returns
-    -------
-    Axes
     """
     found = wright_map(np.ravel(scores), difficulty, weights)
     d = len(found.places)

@@ -1,4 +1,4 @@
-"""The parts of a map of the latent space: glyphs, lines and their names, ellipses, numbers, the legend."""
+"""The parts of a map of the latent space: glyphs, lines and their names, numbers, the legend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.printable import printable
-from latentbits.figures.latent_trait.arrays import Boundaries, coincident, spread_places
+from latentbits.figures.latent_trait.arrays import Boundaries, coincident
 from latentbits.figures.placing import columns_that_fit, names_round_window, text_widths
 from latentbits.figures.style import GREY, INK, PALETTE, PAPER, SMALL, short, size_in_points
 from latentbits.figures.windows import Window
@@ -24,8 +24,6 @@ __all__ = [
     "ellipse",
     "line_handle",
     "names_of",
-    "ring_handle",
-    "rings_of",
     "show_window",
 ]
 
@@ -129,13 +127,6 @@ def line_handle(shown: int, total: int, ticks: str = "") -> Any:
     return Line2D([], [], color=LINE_COLOUR, linewidth=1, label=f"P(bit = 1) = ½, {count}{ticks}")
 
 
-def ring_handle() -> Any:
-    from matplotlib.lines import Line2D
-
-    look: Any = {"markerfacecolor": "none", "markeredgecolor": INK, "markersize": 9, "linestyle": ""}
-    return Line2D([], [], marker="o", label="1 posterior standard deviation", **look)
-
-
 def draw_legend(ax: Any, handles: list[Any]) -> None:
     """Draw the legend below the axes, where nothing else is, and about as wide."""
     from matplotlib.transforms import ScaledTranslation
@@ -191,18 +182,6 @@ def ellipse(mean: np.ndarray, covariance: np.ndarray, radius: float = 1.0, **loo
     turned = np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))
     height, width = 2 * radius * np.sqrt(np.maximum(scale, 0.0))
     return Ellipse((float(mean[0]), float(mean[1])), width, height, angle=turned, fill=False, **look)
-
-
-def rings_of(
-    means: np.ndarray, covariances: np.ndarray | None, rows: Sequence[int] | None, pair: list[int]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Select means and covariances in the plane for the rows asked for; else for a few spread over the map."""
-    if covariances is None or len(means) == 0:
-        return []
-    if rows is None:
-        places = spread_places(means, 6)
-        rows = np.argmin(np.square(means[:, None] - places).sum(axis=2), axis=0).tolist()
-    return [(means[row], np.asarray(covariances)[row][np.ix_(pair, pair)]) for row in rows]
 
 
 def names_of(lines: Boundaries, chosen: np.ndarray) -> list[str]:

@@ -33,14 +33,12 @@ from latentbits.figures.latent_trait.map_parts import (
     ellipse,
     line_handle,
     names_of,
-    ring_handle,
-    rings_of,
     show_window,
 )
 from latentbits.figures.placing import spread_apart, text_widths
 from latentbits.figures.style import ACCENT, GREY, INK, SMALL, axes_or_new, ink, show, size_in_points
 
-__all__ = ["plot_decoded", "plot_decoded_grid", "plot_map", "plot_posterior_contours"]
+__all__ = ["plot_decoded", "plot_map", "plot_posterior_contours"]
 
 MOST_LINES = 20
 SQUARE = (6.4, 6.8)  # inches: an axes of equal scales, and a legend below
@@ -56,8 +54,6 @@ def plot_map(
     numbers: np.ndarray | None = None,
     boundaries: Any = None,
     most_boundaries: int = MOST_LINES,
-    covariances: np.ndarray | None = None,
-    ellipses: Sequence[int] | None = None,
     marks: np.ndarray | None = None,
     dimensions: tuple[int, int] = (0, 1),
 ) -> Any:
@@ -81,18 +77,10 @@ def plot_map(
         variables not drawn are 0.
     most_boundaries : int
         If more lines run among the rows, the most telling are drawn, and the legend says so.
-    covariances : (n, q, q) array, optional
-        Draws ellipses of one posterior standard deviation.
-    ellipses : sequence of row numbers, optional
-        Rows that have an ellipse; else some that are spread over the map.
     marks : (m, q) array, optional
         Places to be marked with the numbers 1 to m, as in `plot_decoded`.
     dimensions : two latent variables, counted from 0
         Those drawn, if there are more.
-
-    Returns
-    -------
-    Axes
     """
     means = np.asarray(means, np.float64)
     if means.ndim != 2:
@@ -114,18 +102,12 @@ def plot_map(
         handles = draw_glyphs(ax, flat, names, groups)
     else:
         handles = draw_numbered(ax, flat, np.asarray(numbers, np.float64))
-    rings = rings_of(flat, covariances, ellipses, pair)
-    reach = [mean + sign * np.sqrt(np.diag(spread)) for mean, spread in rings for sign in (-1, 1)]
-    window = data_window(np.concatenate([flat, marks, np.reshape(reach, (-1, 2))]))
+    window = data_window(np.concatenate([flat, marks]))
     chosen = np.empty(0, int)
     if lines is not None:
         weights, bias = np.asarray(lines.components)[pair].T, np.asarray(lines.intercept)
         chosen = telling_boundaries(weights, bias, flat, most_boundaries, window)
         handles.append(line_handle(len(chosen), len(bias), "; ticks on the side of 1"))
-    for mean, spread in rings:
-        ax.add_patch(ellipse(mean, spread, edgecolor=INK, zorder=4))
-    if rings:
-        handles.append(ring_handle())
     draw_legend(ax, handles)
     for number, place in enumerate(marks, start=1):
         draw_number(ax, number, place)
@@ -174,11 +156,11 @@ def _plot_line(
     ax.set_ylim(0, top * len(bands))
     ax.set_xlabel("latent 1")
     if lines is not None:
-        _draw_difficulties(ax, lines, means, most)
+        _draw_difficulties(ax, lines, most)
     return ax
 
 
-def _draw_difficulties(ax: Any, lines: Boundaries, means: np.ndarray, most: int) -> None:
+def _draw_difficulties(ax: Any, lines: Boundaries, most: int) -> None:
     """Write names of bits above the axes, each at the place where it is as likely one as zero."""
     weights, bias = np.asarray(lines.components)[0], np.asarray(lines.intercept)
     left, right = ax.get_xlim()
@@ -220,10 +202,6 @@ def plot_decoded(
         Else 1 to m.
     n_columns : int, optional
         Images side by side; else about as many as below one another.
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_or_new(ax)
     height, width = image_shape
@@ -234,61 +212,6 @@ def plot_decoded(
         left, top = (place % n_columns) * (width + gap), (place // n_columns) * (height + gap)
         draw_number(ax, number, (left - 0.5 + 0.1 * width, top - 0.5 - 0.4 * gap))
     ax.set_ylim(ax.get_ylim()[0], -0.5 - gap)
-    return ax
-
-
-def plot_decoded_grid(
-    images: np.ndarray,
-    shape: tuple[int, int],
-    image_shape: tuple[int, int],
-    ax: Any = None,
-    extent: Window | None = None,
-    counts: np.ndarray | None = None,
-) -> Any:
-    """Plot P(bit = 1) as images all over the plane, each at its place.
-
-    Parameters
-    ----------
-    images : (n_rows * n_columns, height * width) array
-        The uppermost row first, as from `grid_places` and `decode`.
-    shape : (n_rows, n_columns)
-    image_shape : (height, width)
-    ax : matplotlib Axes, optional
-    extent : (left, right, bottom, top), optional
-        Of the plane, for the axes.
-    counts : (n_rows * n_columns,) array, optional
-        Rows of the table near each place; places that have none are drawn pale.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = axes_or_new(ax)
-    n_rows, n_columns = shape
-    if len(images) != n_rows * n_columns:
-        raise DataError(f"{len(images)} images do not fill a grid of {n_rows} x {n_columns}")
-    gap = max(1, round(0.12 * max(image_shape)))
-    lines, columns = n_rows * (image_shape[0] + gap) - gap, n_columns * (image_shape[1] + gap) - gap
-    pale = np.zeros(len(images)) if counts is None else np.asarray(counts) == 0
-    opacity = tile(np.repeat(np.where(pale, 0.3, 1.0)[:, None], images.shape[1], axis=1), image_shape, n_columns, gap)
-    left, right, bottom, top = (0.0, float(n_columns), 0.0, float(n_rows)) if extent is None else extent
-    ax.imshow(
-        tile(images, image_shape, n_columns, gap),
-        cmap=ink(),
-        vmin=0,
-        vmax=1,
-        alpha=np.nan_to_num(opacity),
-        interpolation="nearest",
-        extent=(left, right, bottom, top),
-        aspect=(right - left) / (top - bottom) * lines / columns,  # pixels stay square whatever the cells are
-    )
-    if extent is None:
-        ax.set_xticks([])
-        ax.set_yticks([])
-    ax.set_xlabel("latent 1")
-    ax.set_ylabel("latent 2")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
     return ax
 
 
@@ -317,10 +240,6 @@ def plot_posterior_contours(
         Of the first and last points of the grid.
     ax : matplotlib Axes, optional
     masses : sequence of shares of all probability
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.lines import Line2D
 

@@ -41,10 +41,6 @@ def plot_several_maps(
     label_names : mapping from a label to its name, or sequence of names for labels 0, 1, ..., optional
     marks : m arrays (k, 2), optional
         Places to be numbered, from 1 on through all maps.
-
-    Returns
-    -------
-    list of Axes
     """
     means, sure = np.asarray(means, np.float64), np.asarray(responsibilities, np.float64)
     if means.ndim != 3 or means.shape[2] != 2 or sure.shape != means.shape[:2]:
@@ -68,7 +64,7 @@ def plot_several_maps(
         ax.set_xlabel("latent 1")
         ax.set_ylabel("latent 2")
         ax.set_title(f"map {place + 1}: {100 * sure[:, place].mean():.0f} % of the rows")
-    draw_legend(axes[0], _handles(names, groups))
+    draw_legend(axes[0], _handles(names))
     return list(axes)
 
 
@@ -81,7 +77,7 @@ def _draw(ax: Any, means: np.ndarray, sure: np.ndarray, names: list[str], groups
     ax.scatter(*means[there].T, s=AREA * (0.3 + 0.7 * sure[there]), c=colours, linewidths=0.3, edgecolors=PAPER)
 
 
-def _handles(names: list[str], groups: np.ndarray) -> list[Any]:
+def _handles(names: list[str]) -> list[Any]:
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
 

@@ -14,7 +14,6 @@ from latentbits.reports.trees import BITS_PER_NAT, around, checked_parents, on_p
 __all__ = ["MOST_NAMED", "plot_tree", "tree_size"]
 
 MOST_NAMED = 64  # columns that have a line with a name each
-THICKEST = 6.0  # points of the edge with the most in common
 EDGE = "#8fa1b0"
 
 
@@ -51,10 +50,6 @@ def plot_tree(
         How often each bit is 1: the more often, the darker.
     image_shape : (height, width), optional
         Where columns are pixels.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.collections import LineCollection
 
@@ -73,7 +68,7 @@ def plot_tree(
         places = around(parents, bits) if image_shape is None else on_pixels(image_shape)
     own = np.flatnonzero(parents >= 0)
     own = own[np.argsort(bits[own], kind="stable")]
-    widths = 0.6 + (THICKEST - 0.6) * bits[own] / max(float(bits.max()), 1e-12)
+    widths = 0.6 + 5.4 * bits[own] / max(float(bits.max()), 1e-12)
     path = _corner if named else _straight if image_shape is None else _past_pixels
     paths = [path(places[parents[j]], places[j]) for j in own]
     ax.add_collection(LineCollection(paths, linewidths=widths, colors=EDGE, capstyle="round", zorder=1))

@@ -45,16 +45,9 @@ def logit_interval(share: np.ndarray, error: np.ndarray, level: float = 0.95) ->
 def profiles(shares: np.ndarray, means: np.ndarray, errors: np.ndarray | None = None, most: int = 60) -> Profiles:
     """Sort classes by share, and choose the columns in which they differ most, in the order of the table.
 
-    Parameters
-    ----------
-    shares, means : (k,) and (k, d) arrays
-    errors : (k, d) array or None
-        Standard errors of `means`; NaN where there is none.
-    most : int
-        Number of columns wanted.
+    `shares`, `means`: (k,) and (k, d).  `errors` (k, d) or None: standard errors of `means`; NaN where there is none.
+    `most`: number of columns wanted.
 
-    Examples
-    --------
     >>> found = profiles(np.array([0.3, 0.7]), np.array([[0.1, 0.5, 0.9], [0.2, 0.5, 0.1]]), most=2)
     >>> found.order.tolist(), found.columns.tolist()
     ([1, 0], [0, 2])

@@ -13,7 +13,6 @@ from latentbits.figures.style import PALETTE, PAPER, axes_or_new, short
 
 __all__ = ["plot_class_profiles"]
 
-APART = 0.5  # of a line of the table, over which the classes of a column are spread
 BAND = "#f4f6f7"
 
 
@@ -41,17 +40,13 @@ def plot_class_profiles(
         Standard errors of `means`.
     most : int
         Number of columns shown: those in which the classes differ most, in the order of the table.
-
-    Returns
-    -------
-    Axes
     """
     from matplotlib.lines import Line2D
 
     found = profiles(shares, means, errors, most)
     (k, m), d = found.means.shape, np.shape(means)[1]
     ax = axes_or_new(ax, (6.4, min(13.0, 1.7 + (0.24 if errors is None else 0.3) * max(m, 4))))
-    half = APART / 2 if errors is not None else APART / 3  # classes that agree would else hide one another
+    half = 0.25 if errors is not None else 0.5 / 3  # of a line: classes that agree would else hide one another
     apart = np.linspace(-half, half, k) if k > 1 else np.zeros(1)
     for line in range(0, m, 2):  # so that points beside one another are seen to be of one column
         ax.axhspan(line - 0.5, line + 0.5, color=BAND, linewidth=0, zorder=0)

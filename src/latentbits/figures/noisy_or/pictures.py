@@ -14,20 +14,11 @@ import numpy as np
 from latentbits.core.errors import DataError, import_extra
 from latentbits.figures.combination_machine.pictures import plot_hinton, plot_unit_bars
 from latentbits.figures.noisy_or.arrays import Credit
-from latentbits.figures.style import INK, SMALL, STYLE, VEIL, axes_or_new, bare, ink, one_colour, short
-from latentbits.figures.tiles import (
-    EDGE,
-    GROUND,
-    draw_squares,
-    images_checked,
-    in_short,
-    largest_of,
-    word_below,
-    words_for,
-)
+from latentbits.figures.style import EDGE, INK, SMALL, STYLE, VEIL, axes_or_new, bare, ink, one_colour, short
+from latentbits.figures.tiles import GROUND, draw_squares, images_checked, in_short, largest_of, word_below, words_for
 from latentbits.reports.networks import Network, checked_network, names_of, project_down
 
-__all__ = ["plot_explanation", "plot_layer", "plot_network", "plot_projected"]
+__all__ = ["plot_explanation", "plot_layer", "plot_network"]
 
 APART = 0.35  # between a matrix and the images beside it, in cells
 CELL = 0.34  # inches of a cell in a separate figure
@@ -68,10 +59,6 @@ def plot_layer(
         Of the units, left of their lines, and of the children; else numbers.
     largest : float, optional
         What a square that fills its cell is worth; else the largest weight.
-
-    Returns
-    -------
-    Axes
     """
     weights = np.asarray(weights, np.float64)
     if weights.ndim != 2 or not (np.isfinite(weights).all() and (weights >= 0).all()):
@@ -144,10 +131,6 @@ def plot_network(
         For each hidden layer, words for its units as they are numbered, or None for their names in `transform`.
     n_columns : int
         Tiles of the lowest layer side by side.
-
-    Returns
-    -------
-    list of Axes, top first
     """
     network = checked_network(weights, biases)
     depth = len(network.weights)
@@ -211,55 +194,6 @@ def _stack(network: Network, chosen: Sequence[np.ndarray], shape: tuple[int, int
     return found[1].ravel()
 
 
-def plot_projected(
-    weights: Sequence[np.ndarray],
-    biases: Sequence[np.ndarray],
-    image_shape: tuple[int, int],
-    ax: Any = None,
-    *,
-    layers: Sequence[int] | None = None,
-    most: int = 20,
-) -> Any:
-    """Plot P(input is on) of single units that are on alone in their layer, as images; a line for each layer.
-
-    The first image of a line, "none", has all units of the layer off: what the biases of it and below make of the
-    inputs.  `reports.networks.project_down` has the equation, and says where it is exact.
-
-    Parameters
-    ----------
-    weights, biases : sequences of arrays
-        As `NoisyOrNetwork.weights_` and `biases_`.
-    image_shape : (height, width)
-    ax : matplotlib Axes, optional
-    layers : sequence of int, optional
-        Which hidden layers, from 1, in the order of the lines; else all, the top first.
-    most : int
-        Units of a layer that are drawn, the first ones.
-
-    Returns
-    -------
-    Axes
-    """
-    network = checked_network(weights, biases)
-    layers = list(range(len(network.weights), 0, -1)) if layers is None else list(layers)
-    lines = []
-    for layer in layers:
-        states = np.vstack([np.zeros(network.sizes[layer]), np.eye(network.sizes[layer])])[: most + 1]
-        lines.append(images_checked(project_down(network.weights, network.biases, layer, states), image_shape))
-    across = max(map(len, lines))
-    high, wide = _scaled(image_shape)
-    ax = axes_or_new(ax, (0.62 * across * 1.15 + 0.8, 0.62 * len(lines) * (high + 0.45) + 0.3))
-    for place, images in enumerate(lines):
-        for column, image in enumerate(images):
-            x, y = 1.15 * wide * (column + 0.5), (high + 0.45) * place + high / 2
-            _image(ax, image, image_shape, x, y, 1.0)
-            word_below(ax, x, y + high / 2, "none" if column == 0 else f"h{layers[place]}_{column - 1}")
-    _frame(ax, (0, 1.15 * wide * across), ((high + 0.45) * len(lines), -0.1))
-    middles = [(high + 0.45) * place + high / 2 for place in range(len(lines))]
-    ax.set_yticks(middles, labels=[f"layer {layer}" for layer in layers], fontsize=SMALL + 1)
-    return ax
-
-
 # --- a row ---
 
 
@@ -289,10 +223,6 @@ def plot_explanation(
         Needed where there is no image shape.
     names : sequence, bottom first, optional
         For each hidden layer, words for all its units, or None for their names in `transform`.
-
-    Returns
-    -------
-    Axes
     """
     row = np.asarray(row, np.float64)
     if not credits or any(one.rest.shape != row.shape for one in credits):

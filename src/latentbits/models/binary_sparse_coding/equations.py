@@ -183,16 +183,8 @@ def em_step(
 ) -> Theta:
     """Go through one iteration: (3) to (5) for every data point, then (6) to (8) over M.
 
-    Parameters
-    ----------
-    Y, theta
-        Data points, and the parameters before the step.
-    gamma, n_candidates
-        gamma, and H' of (5).
-    n_rows
-        |M|; None takes all data points.
-    as_printed
-        Whether (7) is about W, as printed, or about W^new.
+    `Y`, `theta`: data points, and the parameters before the step.  `gamma`, `n_candidates`: gamma, and H' of (5).
+    `n_rows`: |M|; None takes all data points.  `as_printed`: whether (7) is about W, as printed, or about W^new.
     """
     H = theta.W.shape[1]
     q = [posterior(y, truncated_states(H, candidates(y, theta.W, n_candidates), gamma), theta) for y in Y]

@@ -96,12 +96,7 @@ def _watch(one: Partial, starts: Starts) -> dict[str, Array]:
 def side_by_side(one: Model, n: int, n_states: int) -> Model:
     """Make the first stage of a model, from n starts at once.
 
-    Parameters
-    ----------
-    one
-        Binary sparse coding, as `model` makes it.
-    n, n_states
-        Starts, and states of a row that each looks at.
+    `one`: binary sparse coding, as `model` makes it.  `n`, `n_states`: starts, and states of a row that each looks at.
     """
 
     def of(function: Callable[..., Any], name: str) -> Partial:

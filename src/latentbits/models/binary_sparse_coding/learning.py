@@ -22,11 +22,7 @@ from latentbits.models.binary_sparse_coding.model import model
 from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.recipes import Recipe
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
-from latentbits.models.binary_sparse_coding.tuning import (
-    LEAST_GAIN_NATS_PER_ROW,
-    STARTS_AT_ONCE,
-    STARTS_AT_ONCE_CELLS,
-)
+from latentbits.models.binary_sparse_coding.tuning import LEAST_GAIN_NATS_PER_ROW, STARTS_AT_ONCE, STARTS_AT_ONCE_CELLS
 
 if TYPE_CHECKING:
     from latentbits.engines.fit import FitResult

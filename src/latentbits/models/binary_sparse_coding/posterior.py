@@ -32,7 +32,6 @@ from latentbits.models.binary_sparse_coding.tuning import GATHERED_ROWS
 
 __all__ = [
     "ON_CPU",
-    "AllStates",
     "Expectations",
     "Params",
     "Shared",

@@ -127,17 +127,10 @@ def integrate(
     as the prior, and the tails of a Gaussian as narrow as the cell would make the weights unbounded.  Each row has
     eight copies of one quasi-random net, each shifted at random: their spread is an honest error.
 
-    Parameters
-    ----------
-    inside
-        A point inside the cell; where it violates a bit, the row is taken to have no cell.
-    mean, covariance
-        Of the latents given the bits, about.  A mean outside the cell is replaced by `inside`, a covariance that is
-        not finite by the shape of the cell around `inside`, with which errors are about twice as large.
-    keys
-        One per row.
-    n_points
-        Per replicate; a power of two.
+    `inside`: a point inside the cell; where it violates a bit, the row is taken to have no cell.  `mean`, `covariance`:
+    of the latents given the bits, about.  A mean outside the cell is replaced by `inside`, a covariance that is not
+    finite by the shape of the cell around `inside`, with which errors are about twice as large.  `keys`: one per row.
+    `n_points`: per replicate; a power of two.
     """
     (n, q), n_copies = inside.shape, 8
     possible = ~jnp.any(violated(weights, phi, signs, inside), 1)

@@ -63,12 +63,7 @@ def mean_product(covariance: np.ndarray, biases: tuple[float, float] = (0.0, 0.0
     All x but two integrate to 1.  The inner integral over x_j given x_i is that of a sign over a Gaussian with mean m
     and variance v, which is erf(m / (2 v)^(1/2)).
 
-    Parameters
-    ----------
-    covariance : (2, 2)
-        C^xx of the two, of rank 2.
-    biases
-        phi of the two.
+    `covariance` (2, 2): C^xx of the two, of rank 2.  `biases`: phi of the two.
     """
     (c_ii, c_ij), (_, c_jj) = covariance
     phi_i, phi_j = biases

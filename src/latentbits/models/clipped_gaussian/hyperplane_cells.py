@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, Key, UInt8
+from jaxtyping import Bool, Float, Int, Key
 
 from latentbits.core.arrays import Array
 from latentbits.core.packed_symmetric import products, unpack
 from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES
 
-__all__ = ["Planes", "centre", "find", "n_cells", "n_distinct", "n_distinct_planes", "nearest", "planes", "violated"]
+__all__ = ["Planes", "centre", "find", "n_cells", "n_distinct_planes", "nearest", "planes", "violated"]
 
 TINY = 1e-290  # keeps quotients finite
 
@@ -83,10 +83,7 @@ def find(
     is found exactly.  So the answer is the best there is with one latent, and with two if there are no more columns
     than slides.  The random numbers are the same for all rows: an answer does not depend on which rows share a batch.
 
-    Parameters
-    ----------
-    n_slides
-        Steps of the local search; 0 for none.  It is skipped where every row of the batch has a cell.
+    `n_slides`: steps of the local search; 0 for none.  It is skipped where every row of the batch has a cell.
     """
     at = planes(weights, phi, signs)
 
@@ -376,12 +373,3 @@ def n_distinct_planes(weights: np.ndarray, phi: np.ndarray) -> int:
     planes = np.column_stack([weights, phi])[length > 0] / length[length > 0, None]
     turned = planes * np.where(planes[np.arange(len(planes)), np.argmax(np.abs(planes), 1)] < 0, -1, 1)[:, None]
     return len(np.unique(turned.round(9) + 0.0, axis=0))
-
-
-def n_distinct(bits: UInt8[np.ndarray, "rows columns"]) -> int:
-    """Count the different rows of a table of bits.
-
-    >>> n_distinct(np.array([[0, 1], [1, 1], [0, 1]], np.uint8))
-    2
-    """
-    return len(np.unique(np.packbits(bits, axis=1), axis=0))

@@ -128,15 +128,9 @@ def whole_stages(
 ) -> tuple[Stage, ...]:
     """Learn with all matrices of pairs: they are counted, then inverted and diagonalised.
 
-    Parameters
-    ----------
-    recipe
-        How moments become a model.
-    rows
-        Gives the encoded rows (uint8, 255 for missing), in blocks: of a table that may have holes,
-        ``n_components="parallel"`` must see once more where they are.
-    weights
-        How often each row counts; None for once.
+    `recipe`: how moments become a model.  `rows`: gives the encoded rows (uint8, 255 for missing), in blocks: of a
+    table that may have holes, ``n_components="parallel"`` must see once more where they are.  `weights`: how often each
+    row counts; None for once.
     """
 
     def diagonalise(key: AnyKey, params: Params, state: Stats, left: TimeLeft) -> Params:
@@ -230,14 +224,8 @@ def wide_stages(
 ) -> tuple[Stage, ...]:
     """Learn without matrices of pairs that outlive it (`many_columns.py`), for very many columns.
 
-    Parameters
-    ----------
-    recipe
-        With a number of components, and without repair.
-    rows
-        Gives the encoded rows (uint8, 255 for missing), in blocks.
-    weights
-        How often each row counts; None for once.
+    `recipe`: with a number of components, and without repair.  `rows`: gives the encoded rows (uint8, 255 for missing),
+    in blocks.  `weights`: how often each row counts; None for once.
     """
     weighing = weights
 

@@ -60,12 +60,7 @@ def log_evidence(
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
     """Estimate log p(s) of each row, and its standard error.
 
-    Parameters
-    ----------
-    at
-        The posterior, about; with a triangular scale.
-    keys
-        One per row.
+    `at`: the posterior, about; with a triangular scale.  `keys`: one per row.
     """
     found = _by_levels(factors, signs, at, keys, False)
     return found[:, 0], found[:, 1]

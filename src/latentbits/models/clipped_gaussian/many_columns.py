@@ -101,14 +101,8 @@ def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | Non
 def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLeft) -> Found:
     """Compute C^ss and C^xx of the columns that vary.
 
-    Parameters
-    ----------
-    packed
-        The rows.
-    bias, correction
-        As in `tetrachoric.correlations`.
-    left
-        Seconds left: where they will not do, `OutOfTimeError` says so after the first block.
+    `packed`: the rows.  `bias`, `correction`: as in `tetrachoric.correlations`.  `left`: seconds left: where they will
+    not do, `OutOfTimeError` says so after the first block.
     """
     n, d = packed.n_rows, packed.ones.shape[1]
     ones = _count_bits(packed.ones, packed.weights)

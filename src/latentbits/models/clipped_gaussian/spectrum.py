@@ -78,18 +78,8 @@ def leading(
 ) -> Spectrum:
     """Find the n largest eigenvalues of a symmetric matrix, less something on its diagonal, by Lanczos' method.
 
-    Parameters
-    ----------
-    matrix : (d, d)
-        May be float32.
-    n
-        How many.
-    left
-        Seconds left; `OutOfTimeError` when they are over.
-    less : (d,)
-        Taken off the diagonal.
-    start : (d,)
-        A vector to begin with, near the wanted ones.
+    `matrix` (d, d): may be float32.  `n`: how many.  `left`: seconds left; `OutOfTimeError` when they are over.  `less`
+    (d,): taken off the diagonal.  `start` (d,): a vector to begin with, near the wanted ones.
     """
     d = len(matrix)
     if d <= max(64, 4 * n):
@@ -156,16 +146,9 @@ def n_above_chance(
     often: an eigenvalue counts if no more than one in twenty, itself among them, is as large.  With m + 1 a multiple of
     20, a component is found in noise in 5 % of tables whatever m is, where the 95th percentile of m = 20 gives 9 %.
 
-    Parameters
-    ----------
-    eigenvalues
-        Of the latent correlations, largest first.
-    moments
-        Counts of all rows.
-    seen : (rows, d) of bool
-        Where the table has bits, of as many rows as are simulated (`simulated_rows`); None where none is missing.
-    rng, bias, correction
-        Source of the shuffling, and as in `tetrachoric.correlations`.
+    `eigenvalues`: of the latent correlations, largest first.  `moments`: counts of all rows.  `seen` (rows, d) of bool:
+    where the table has bits, of as many rows as are simulated (`simulated_rows`); None where none is missing.  `rng`,
+    `bias`, `correction`: source of the shuffling, and as in `tetrachoric.correlations`.
     """
     d = len(moments.ones)
     rows = simulated_rows(moments) if seen is None else len(seen)
@@ -262,21 +245,9 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, le
 def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: TimeLeft = no_limit) -> np.ndarray:
     """Find weights that explain at most so much of each column, and come closest to correlations off the diagonal.
 
-    Parameters
-    ----------
-    matrix : (d, d)
-        May be float32.
-    weights : (d, n)
-        Where to start; returned as they are if they explain no more, since they are taken to be the best then.
-    most
-        Sum of squares of a row of weights.
-    left
-        Seconds left; `OutOfTimeError` when they are over.
-
-    Returns
-    -------
-    (d, n)
-        In the rotation in which W'W is diagonal, the longest first.
+    `matrix` (d, d): may be float32.  `weights` (d, n): where to start; returned as they are if they explain no more,
+    since they are taken to be the best then.  `most`: sum of squares of a row of weights.  `left`: seconds left;
+    `OutOfTimeError` when they are over.  Returns (d, n) in the rotation in which W'W is diagonal, the longest first.
     """
     if np.all(np.sum(weights**2, 1) <= most):
         return weights

@@ -133,12 +133,8 @@ def of_tables(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compute latent correlations of 2 x 2 tables, which of them are undetermined, and which were corrected.
 
-    Parameters
-    ----------
-    both, left, right, rows
-        Of each table, (m,): rows where both bits are 1, where the first is, where the second is, and all.
-    bias, correction
-        As in `correlations`.
+    `both`, `left`, `right`, `rows`: of each table, (m,): rows where both bits are 1, where the first is, where the
+    second is, and all.  `bias`, `correction`: as in `correlations`.
     """
     with np.errstate(all="ignore"):
         table = _turned(*(np.asarray(x, np.float64) for x in (both, left, right, rows)))

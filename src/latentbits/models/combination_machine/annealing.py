@@ -82,14 +82,9 @@ def annealed_log_partition(
 ) -> Annealed:
     """Estimate log Z (2.2, 2.8), in the precision of the machine.
 
-    Parameters
-    ----------
-    base
-        Where the chains begin; None finds it, at a third of the cost of the rest (`pilot_base`).
-    n_chains, n_steps
-        Chains, all walked at once, and temperatures.
-    rows
-        Further rows for `pilot_base`, if no base is given.
+    `base`: where the chains begin; None finds it, at a third of the cost of the rest (`pilot_base`).  `n_chains`,
+    `n_steps`: chains, all walked at once, and temperatures.  `rows`: further rows for `pilot_base`, if no base is
+    given.
     """
     pilot_key, key = jax.random.split(key)
     if base is None:
@@ -109,16 +104,8 @@ def annealed_log_sum(
 ) -> Annealed:
     """Estimate log p(x_o) + log Z of each row: exp(-E) is summed over the missing inputs and all hidden states.
 
-    Parameters
-    ----------
-    keys
-        One for each row, whose estimate then does not depend on the rows beside it.
-    x
-        The inputs; where they are missing, anything.
-    base
-        As in `annealed_log_partition`; None finds it.
-    n_chains, n_steps
-        Of every row.
+    `keys`: one for each row, whose estimate then does not depend on the rows beside it.  `x`: the inputs; where they
+    are missing, anything.  `base`: as in `annealed_log_partition`; None finds it.  `n_chains`, `n_steps`: of every row.
     """
 
     def row(key: Array, x: Array, observed: Array, base: Base) -> Annealed:

@@ -33,10 +33,7 @@ from latentbits.models.combination_machine.likelihood import (
 )
 from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.rows import takes_ones
-from latentbits.models.combination_machine.tuning import (
-    HELD_OUT_LEAST_ROWS,
-    REFIT_PASSES,
-)
+from latentbits.models.combination_machine.tuning import HELD_OUT_LEAST_ROWS
 
 __all__ = ["REFIT", "climb", "momentum", "refit"]
 
@@ -171,7 +168,8 @@ def refit(
     and 80 steps 0.02.
     """
     own = _climbing(units, learned, 0.0, max_active, prior, max_terms)
-    return Schedule(REFIT, **own, max_iter=REFIT_PASSES)
+    # of 8 units on 500 digits, 10 gain 0.08 nats per unseen row, and 80 gain 0.02
+    return Schedule(REFIT, **own, max_iter=15)
 
 
 def _climbing(

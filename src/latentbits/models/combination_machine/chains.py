@@ -58,14 +58,8 @@ def gibbs(
 ) -> Float[Array, "chains inputs"]:
     """Walk every chain for `n_steps` sweeps, and return its inputs.
 
-    Parameters
-    ----------
-    x
-        Where the chains stand.
-    n_steps
-        Number of sweeps; may be traced.
-    clamped
-        1 where an input is held fixed, 0 where it is drawn; None draws all.
+    `x`: where the chains stand.  `n_steps`: number of sweeps; may be traced.  `clamped`: 1 where an input is held
+    fixed, 0 where it is drawn; None draws all.
     """
 
     def step(i: Array, x: Array) -> Array:
@@ -82,10 +76,7 @@ def gibbs_moments(
     The hidden units are summed out in closed form (2.4), so only the inputs are noisy.  It is as well the first sum
     in 3.5 and 3.6, that over the data, divided by the number of rows.
 
-    Parameters
-    ----------
-    weight
-        Of each chain, if they do not count the same; need not add up to 1.
+    `weight`: of each chain, if they do not count the same; need not add up to 1.
     """
     share = jnp.full_like(x[:, 0], 1 / x.shape[0]) if weight is None else weight / jnp.sum(weight)
     active = jax.nn.sigmoid(hidden_field(machine, x)) * share[:, None]
@@ -103,14 +94,8 @@ def tempered(
 ) -> tuple[Float[Array, "chains inputs"], Float[Array, "levels few inputs"]]:
     """Walk chains of the machine and of warmer ones for `n_steps` sweeps, each followed by trades between neighbours.
 
-    Parameters
-    ----------
-    field
-        The fields a of the product distribution at t = 0.
-    x
-        Chains of the machine.
-    warm
-        Chains at t = 0, 1 / levels, ...; no more of each than there are in x.
+    `field`: the fields a of the product distribution at t = 0.  `x`: chains of the machine.  `warm`: chains at t = 0, 1
+    / levels, ...; no more of each than there are in x.
     """
     levels, few, d = warm.shape
     t = jnp.arange(levels + 1, dtype=x.dtype) / levels

@@ -260,15 +260,8 @@ def m_step(mean_h: float, mean_hx: Array) -> tuple[Array, float]:
 def without_unit(w: Array, theta: float, rows: Array, uniform: Array) -> tuple[Array, Array]:
     """Remove the structure of a unit: subtract w from the rows whose coins show heads.
 
-    Parameters
-    ----------
-    uniform : (N,)
-        Between 0 and 1: a coin shows heads where it is below P(h = 1 | x).
-
-    Returns
-    -------
-    rows : (N, n)
-    heads : (N,)
+    `uniform` (N,): between 0 and 1: a coin shows heads where it is below P(h = 1 | x).  Returns rows (N, n) and
+    heads (N,).
     """
     heads = (uniform < expit(rows @ w + theta)).astype(np.float64)
     return rows - heads[:, None] * w, heads

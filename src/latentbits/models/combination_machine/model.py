@@ -111,12 +111,8 @@ def with_log_partition(
 ) -> Params:
     """Add log Z to the parameters: summed where the states can be counted, annealed elsewhere.
 
-    Parameters
-    ----------
-    rows
-        Rows that resemble the machine's, near which the annealed chains begin; None looks for some.
-    max_active
-        Of a machine that has no states with more active units.
+    `rows`: rows that resemble the machine's, near which the annealed chains begin; None looks for some.  `max_active`:
+    of a machine that has no states with more active units.
     """
     machine = to_numpy(machine_of(params))
     error, effective = 0.0, 1.0

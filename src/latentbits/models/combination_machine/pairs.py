@@ -201,14 +201,10 @@ def as_unit(
 ) -> tuple[Float[Array, " inputs"], Float[Array, ""], Float[Array, " inputs"]]:
     """Turn a pair into a hidden unit: its weights, its bias, and what it adds to the input biases.
 
-    Parameters
-    ----------
-    faithful
-        As in the paper: the shift is the weights, and the bias is (3.15).  Otherwise the unit of a binary machine gets
-        the average of the shift and of the difference in natural parameters, and the bias with which it is on as often
-        as in the pair, if it is alone.
-    mean, bias
-        From which the inputs of the pair are counted, and the input biases that have this mean.
+    `faithful`: as in the paper: the shift is the weights, and the bias is (3.15).  Otherwise the unit of a binary
+    machine gets the average of the shift and of the difference in natural parameters, and the bias with which it is on
+    as often as in the pair, if it is alone.  `mean`, `bias`: from which the inputs of the pair are counted, and the
+    input biases that have this mean.
     """
     log_odds, c, w = pair.log_odds[0], pair.centre[0], pair.shift[0]
     if faithful:

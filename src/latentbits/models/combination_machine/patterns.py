@@ -92,14 +92,8 @@ def over_patterns(
 ) -> Filled:
     """Sum over the 2^most patterns of the first `most` holes of every row.
 
-    Parameters
-    ----------
-    x, observed
-        Bits as -1 and +1, 0 where missing; 1 where they are observed.
-    most
-        The largest number of holes.
-    with_products
-        Whether `products` are wanted.
+    `x`, `observed`: bits as -1 and +1, 0 where missing; 1 where they are observed.  `most`: the largest number of
+    holes.  `with_products`: whether `products` are wanted.
     """
     m, d = machine.weights.shape
     most = min(most, d)

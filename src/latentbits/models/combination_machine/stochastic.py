@@ -35,9 +35,7 @@ from latentbits.models.combination_machine.evidence import Prior
 from latentbits.models.combination_machine.likelihood import Learned, Shared, Stats, e_step, gradient
 from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight, machine_of, some
 from latentbits.models.combination_machine.rows import takes_ones
-from latentbits.models.combination_machine.tuning import (
-    TEMPERED_LEVELS,
-)
+from latentbits.models.combination_machine.tuning import TEMPERED_LEVELS
 
 __all__ = ["Persistent", "averaged", "persistent"]
 

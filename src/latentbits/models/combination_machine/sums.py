@@ -25,9 +25,7 @@ from latentbits.models.combination_machine.partition import (
     n_enumerated,
 )
 from latentbits.models.combination_machine.truncation import moments_among, sparse_moments
-from latentbits.models.combination_machine.tuning import (
-    HOST_MOST_FLOATS_PER_PASS,
-)
+from latentbits.models.combination_machine.tuning import HOST_MOST_FLOATS_PER_PASS
 
 __all__ = ["log_partition", "moments"]
 

@@ -22,10 +22,7 @@ from latentbits.core.arrays import Array, namespace
 from latentbits.core.states import count_sparse_states
 from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
-from latentbits.models.combination_machine.tuning import (
-    OUTSIDE_CHAINS,
-    STATES_PER_BLOCK,
-)
+from latentbits.models.combination_machine.tuning import OUTSIDE_CHAINS, STATES_PER_BLOCK
 
 __all__ = ["Truncated", "few_active", "left_out", "log_terms", "moments_among", "sparse_moments"]
 
@@ -62,12 +59,7 @@ def sparse_moments(
 ) -> Truncated:
     """Sum over the states with at most `max_active` units on.
 
-    Parameters
-    ----------
-    key
-        For the draws that estimate what is left out; None does not estimate it.
-    n_chains
-        Draws that do.
+    `key`: for the draws that estimate what is left out; None does not estimate it.  `n_chains`: draws that do.
     """
     m = machine.weights.shape[0]
     log_z, moments = _sum_states(units, machine, jnp.asarray(_active_units(m, max_active)))
@@ -143,10 +135,7 @@ def left_out(
     Weighted draws of the whole machine's hidden states (`_anneal`) are followed for some sweeps.  To the sampling
     variance the square of the heaviest draw's share is added: one like it, on the other side, may not have been seen.
 
-    Parameters
-    ----------
-    log_odds
-        Of independent units that resemble those of the machine: where the draws begin.
+    `log_odds`: of independent units that resemble those of the machine: where the draws begin.
     """
     anneal_key, key = jax.random.split(key)
     h, log_weight = _anneal(units, machine, log_odds, anneal_key, n_chains, n_steps)

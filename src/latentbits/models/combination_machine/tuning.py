@@ -5,7 +5,6 @@ ROWS_PER_BATCH = 100
 
 # ascent with all rows
 HELD_OUT_LEAST_ROWS = 50  # by fewer, learning would be stopped by chance
-REFIT_PASSES = 15  # of 8 units on 500 digits, 10 gain 0.08 nats per unseen row, and 80 gain 0.02
 PRIOR_LEAST_PRECISION, PRIOR_MOST_PRECISION = 1 / 3.0**2, 1 / 0.05**2  # weights stay finite, and units can wake
 LEAST_VARIANCE = 0.01  # that a coordinate is scaled by: of a unit that is hardly ever on, or off
 
@@ -31,7 +30,6 @@ STATES_PER_BLOCK = 2**12
 OUTSIDE_CHAINS = 1000  # for the share of Z of all others
 
 # rows with missing entries
-HOLES_MOST_UNITS = 18, 22  # hidden, whose states are summed: on a CPU (some milliseconds a row) and elsewhere
 LEARNING_MOST_UNITS = 16, 20  # the same in learning
 PATTERN_MOST_BITS = 4, 8, 12  # missing in a row, whose patterns are summed; a route is compiled for each
 LOG2_STATES_PER_BLOCK = 10
@@ -45,6 +43,5 @@ FLOATS_PER_SLICE = 2**22  # that the chains of a slice of rows may hold
 BASE_COMPONENTS = 32
 
 # what "auto" decides
-EXACT_LOG2_STATES = 16  # the most that are learned from exactly
 STOCHASTIC_RATE = 0.01  # step size of "stochastic"
 AGAIN_MOST_TIMES = 2

@@ -140,14 +140,8 @@ def point_stats(
     did not go together: one product for each row, not for each point, whose number of pairs would be most of the work.
     Where the gradient vanishes stays the same.
 
-    Parameters
-    ----------
-    tanh
-        2 P - 1, of `density`.
-    share
-        Posterior probability of each point, times the row's weight.
-    moments
-        <x^ x^'> of each row over its points.
+    `tanh`: 2 P - 1, of `density`.  `share`: posterior probability of each point, times the row's weight.  `moments`:
+    <x^ x^'> of each row over its points.
     """
     n, m, q = points.shape
     _, k = pairs(q + 1)
@@ -229,14 +223,9 @@ def maximise(
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"]]:
     """Step on every column: by eq. 11 where the statistics are the bound's, else by re-weighted least squares.
 
-    Parameters
-    ----------
-    precision
-        Precision of a Gaussian prior on the weights, 0 for none.
-    tied
-        All columns have the same weight (one latent dimension): the one-parameter logistic model.
-    longest
-        Longest step of a column, in log-odds; inf takes eq. 11 as it is.
+    `precision`: precision of a Gaussian prior on the weights, 0 for none.  `tied`: all columns have the same weight
+    (one latent dimension): the one-parameter logistic model.  `longest`: longest step of a column, in log-odds; inf
+    takes eq. 11 as it is.
     """
     q, xp = w.shape[1], namespace(w, stats)
     j, k = pairs(q + 1)

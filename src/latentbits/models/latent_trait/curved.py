@@ -47,7 +47,7 @@ from latentbits.models.latent_trait import initialisation, tuning
 from latentbits.models.latent_trait.column_kinds import ALL_BITS
 from latentbits.models.latent_trait.use import Posterior
 
-__all__ = ["Params", "Scored", "Shared", "Stats", "Structure", "decoded",
+__all__ = ["Params", "Scored", "Shared", "Structure",
            "error_of_sum", "gradient", "logits", "mean_slopes", "model", "replicated", "turned"]  # fmt: skip
 
 SINGLE = np.dtype(np.float32)

@@ -90,20 +90,10 @@ def covariance(
 ) -> np.ndarray:
     """Compute the covariance of the estimates of (w_1, b_1, w_2, ...), NaN where a column has no finite estimate.
 
-    Parameters
-    ----------
-    information
-        Field of `Stats`.
-    weights
-        (d, q), at the estimate, in the rotation with orthogonal components.
-    free
-        (d,) which columns have a finite estimate; the others are held where they are.
-    tied
-        All columns share one weight.
-    precision
-        Precision of the prior on the weights: the information of the data and of the prior add.
-    spread
-        Field of `Stats`, for the sandwich; None takes the inverse of the information.
+    `information`: field of `Stats`.  `weights`: (d, q), at the estimate, in the rotation with orthogonal components.
+    `free`: (d,) which columns have a finite estimate; the others are held where they are.  `tied`: all columns share
+    one weight.  `precision`: precision of the prior on the weights: the information of the data and of the prior add.
+    `spread`: field of `Stats`, for the sandwich; None takes the inverse of the information.
 
     Raises
     ------

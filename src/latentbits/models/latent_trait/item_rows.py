@@ -17,7 +17,6 @@ from latentbits.models.latent_trait.item_params import Params
 __all__ = [
     "Integral",
     "Rows",
-    "Terms",
     "curves",
     "integrate",
     "nodes",

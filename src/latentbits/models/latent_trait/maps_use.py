@@ -15,17 +15,8 @@ from latentbits.core.model import LogLikelihood, Model
 from latentbits.core.module import Module
 from latentbits.models.latent_trait import column_kinds, grid, quadrature, steep
 from latentbits.models.latent_trait.column_kinds import ALL_BITS
-from latentbits.models.latent_trait.map_params import (
-    Params,
-    each_map,
-    one_map,
-    responsibilities,
-    rows_of,
-)
-from latentbits.models.latent_trait.structure import (
-    Structure,
-    floats_of_grid,
-)
+from latentbits.models.latent_trait.map_params import Params, each_map, one_map, responsibilities, rows_of
+from latentbits.models.latent_trait.structure import Structure, floats_of_grid
 
 __all__ = ["Posterior", "complete", "decode", "infer", "log_likelihood", "sample", "with_grids"]
 

@@ -45,14 +45,7 @@ from latentbits.models.latent_trait.acceleration import (
     with_left,
 )
 from latentbits.models.latent_trait.column_kinds import ALL_BITS, Columns
-from latentbits.models.latent_trait.map_params import (
-    Params,
-    each_map,
-    responsibilities,
-    rows_of,
-    turned,
-    unchecked,
-)
+from latentbits.models.latent_trait.map_params import Params, each_map, responsibilities, rows_of, turned, unchecked
 from latentbits.models.latent_trait.maps_initialisation import init_params
 from latentbits.models.latent_trait.model import objective
 from latentbits.models.latent_trait.structure import (

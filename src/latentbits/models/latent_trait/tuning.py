@@ -34,11 +34,9 @@ RESOLVED_SLOPE_TIMES_SPACING = 1.5  # right to exp(-2 pi^2 / 1.5), 2e-6
 # tables with 6 to 20 columns and slopes of scale 0.8 to 2: the steepest column is seldom along an axis.
 FIRST_SLOPE_TIMES_SPACING = {1: 1.7, 2: 1.7, 3: 2.1}
 EVEN_MOST_NODES = {1: 1281, 2: 2**15, 3: 2**18}  # in all, by dimensions
-ROWS_TOGETHER_ON_CPU, ROWS_TOGETHER_ON_GPU = 2, 1024  # a GPU would do nothing but begin with few
 
 # ---------------------------------------------------------------- a grid for all rows
 
-GRID_MOST_DIMENSIONS = 2
 GRID_REACH_SD = 6.5  # beyond the mode of a row, where at most 1e-9 of a posterior is left
 # Spacings of nodes, the first with few enough of them, and by how many nats they put log p(row) wrong where columns
 # are steep: the most that was measured against a quarter of the spacing, and dense rules, for 6 to 30 of slopes of

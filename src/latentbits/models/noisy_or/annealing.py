@@ -51,12 +51,8 @@ def annealed_evidence(
 ) -> Annealed:
     """Estimate log p(x) of every row, from its own key: it does not depend on the rows beside it.
 
-    Parameters
-    ----------
-    on, off
-        1 where an input is on, and where it is off; neither, where it is missing.
-    n_chains, n_steps
-        For every row; the pilot comes on top.  Four chains are the fewest from which an error is known.
+    `on`, `off`: 1 where an input is on, and where it is off; neither, where it is missing.  `n_chains`, `n_steps`: for
+    every row; the pilot comes on top.  Four chains are the fewest from which an error is known.
     """
     if n_chains < 4:
         raise ValueError(f"n_chains must be at least 4, got {n_chains}: fewer have no error")
@@ -134,10 +130,7 @@ def _walk(
 
     A chain is a state and the component it belongs to at present, which fades out with q.
 
-    Parameters
-    ----------
-    odds
-        Log-odds of the units in each component of q.
+    `odds`: log-odds of the units in each component of q.
     """
     n_components, n_units, n = odds.shape
     n_chains = keys.shape[1]

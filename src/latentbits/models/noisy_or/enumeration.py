@@ -32,7 +32,6 @@ from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.network import Params
 
 __all__ = [
-    "Statistics",
     "completion",
     "drawn_states",
     "expected_statistics",
@@ -99,12 +98,7 @@ def log_evidence(
 ) -> Float[Array, " rows"]:
     """Compute log p(x) of every row; inputs that were not observed are left out.
 
-    Parameters
-    ----------
-    prior
-        From `log_prior`.
-    observed
-        None where all are.
+    `prior`: from `log_prior`.  `observed`: None where all are.
     """
     return _average(params.weights[0], params.biases[0], prior[0], x, observed)[0]
 
@@ -149,10 +143,7 @@ def drawn_states(
 
     All states lie side by side, so they should be few.
 
-    Parameters
-    ----------
-    uniform
-        A number between 0 and 1 for each row.
+    `uniform`: a number between 0 and 1 for each row.
     """
     weights = params.weights[0]
     n_units, n = len(weights), len(x)
@@ -194,17 +185,7 @@ def expected_statistics(
 ) -> tuple[Statistics, Float[Array, " rows"]]:
     """Compute the E-step of exact EM.
 
-    Parameters
-    ----------
-    weight
-        One for every row; those of weight 0 may hold anything.
-
-    Returns
-    -------
-    statistics
-        Sums over rows.
-    log_evidence
-        log p(x) of every row.
+    `weight`: one for every row; those of weight 0 may hold anything.  Returns sums over rows, and log p(x) of each.
     """
     seen = weight > 0
     x = jnp.where(seen[:, None], x, 0)

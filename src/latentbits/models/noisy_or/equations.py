@@ -133,10 +133,7 @@ def posterior(network: Network, x: np.ndarray) -> tuple[np.ndarray, float]:
 def conditional(network: Network, x: np.ndarray, states: list[np.ndarray], layer: int, unit: int) -> float:
     """Compute (5): P(S_i = 1 | all others) ~ P(S_i | pa[S_i]) prod_{j in ch[S_i]} P(S_j | pa[S_j], S_i).
 
-    Parameters
-    ----------
-    layer, unit
-        From 1 for the lowest hidden layer, and from 0.
+    `layer`, `unit`: from 1 for the lowest hidden layer, and from 0.
     """
     chances = []
     for value in (0.0, 1.0):

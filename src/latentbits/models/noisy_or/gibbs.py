@@ -65,14 +65,8 @@ def _uniform(keys: Key[Array, " rows"], n: int, dtype: jnp.dtype) -> Float[Array
 def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array], n_chains: int = 1) -> T:
     """Compute ``function(params, *rows)``, on a CPU for one block of rows after the other.
 
-    Parameters
-    ----------
-    function
-        Whose value for a row depends on that row alone.
-    rows
-        Arrays with rows as their last axis; so are the results.
-    n_chains
-        That the function makes of each row: blocks have fewer rows by that.
+    `function`: whose value for a row depends on that row alone.  `rows`: arrays with rows as their last axis; so are
+    the results.  `n_chains`: that the function makes of each row: blocks have fewer rows by that.
     """
     n = jax.tree.leaves(rows)[0].shape[-1]
     widest = max(len(b) for b in params.biases)
@@ -123,16 +117,9 @@ def _sweep_layer(
 ) -> tuple[Float[Array, "units rows"], Float[Array, "units rows"]]:
     """Draw one unit of a layer after the other: the new states, and P(S_i = 1 | rest) each was drawn from.
 
-    Parameters
-    ----------
-    odds
-        Log-odds of the units, but for children that are on.
-    power
-        Exponent of the probability of children that are on.
-    quiet
-        exp(-u) of children that are on, with the present states; 0 of the others.
-    least
-        P(child on) if no cause is.
+    `odds`: log-odds of the units, but for children that are on.  `power`: exponent of the probability of children that
+    are on.  `quiet`: exp(-u) of children that are on, with the present states; 0 of the others.  `least`: P(child on)
+    if no cause is.
     """
     quiet, least = _grouped(quiet), _grouped(least)[..., None]
     off_on, on_off = (jnp.moveaxis(_grouped(f.T), 2, 0) for f in (jnp.exp(-weights), jnp.exp(weights)))
@@ -176,29 +163,11 @@ def sweep(
 ) -> tuple[tuple[Float[Array, "_ rows"], ...], tuple[Float[Array, "_ rows"], ...], Float[Array, " rows"]]:
     """Draw every hidden unit of every row once, the lowest layer first.
 
-    Parameters
-    ----------
-    on, off
-        1 where an input is on, and where it is off; neither, where it is missing.
-    keys
-        One per row, of this sweep.
-    evidence
-        Power of the inputs' probability given the lowest hidden layer.
-    coldness
-        Inverse temperature of the whole distribution.
-    frozen
-        Units that keep their state.
-    field
-        Log-odds of each unit beside all others, at any coldness.
-
-    Returns
-    -------
-    states
-        After the sweep.
-    chances
-        P(S_i = 1 | rest) of every unit at its turn; a frozen unit's state.
-    flip
-        The largest probability of a change in each row.
+    `on`, `off`: 1 where an input is on, and where it is off; neither, where it is missing.  `keys`: one per row, of
+    this sweep.  `evidence`: power of the inputs' probability given the lowest hidden layer.  `coldness`: inverse
+    temperature of the whole distribution.  `frozen`: units that keep their state.  `field`: log-odds of each unit
+    beside all others, at any coldness.  Returns the states after the sweep; P(S_i = 1 | rest) of every unit at its
+    turn, for a frozen unit its state; and the largest probability of a change in each row.
     """
     dtype = on.dtype
     sizes = [len(s) for s in states]
@@ -244,15 +213,9 @@ def gibbs(
 ) -> Chains:
     """Sweep in one loop; a row's sweep k draws from its key folded with k.
 
-    Parameters
-    ----------
-    on, off, coldness, frozen
-        The same as in `sweep`.
-    keys
-        One per row.
-    stop_below
-        A row rests after a sweep in which no unit's probability of a change reached this (the paper's 0.05), and the
-        loop ends with the last row.
+    `on`, `off`, `coldness`, `frozen`: the same as in `sweep`.  `keys`: one per row.  `stop_below`: a row rests after a
+    sweep in which no unit's probability of a change reached this (the paper's 0.05), and the loop ends with the last
+    row.
     """
     least = 0.0 if stop_below is None else stop_below
 

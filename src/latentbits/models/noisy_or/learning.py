@@ -81,20 +81,10 @@ def state_statistics(
 ) -> Stats:
     """Sum statistics of one state a row.
 
-    Parameters
-    ----------
-    on
-        1 where an input is on.
-    states, chances
-        Hidden states of each layer, (units, rows), and P(S_i = 1 | rest) from which they were drawn.
-    weight
-        How often each row counts.
-    pivots
-        A child of each cause.
-    depth
-        Hidden layers in use; those above are off and do not count.
-    level
-        For each layer, nats that the least probable bits without a cause cost in the rows before.
+    `on`: 1 where an input is on.  `states`, `chances`: hidden states of each layer, (units, rows), and P(S_i = 1 |
+    rest) from which they were drawn.  `weight`: how often each row counts.  `pivots`: a child of each cause.  `depth`:
+    hidden layers in use; those above are off and do not count.  `level`: for each layer, nats that the least probable
+    bits without a cause cost in the rows before.
     """
     layers = [on, *states]
     log_joint = jnp.zeros_like(weight)

@@ -28,24 +28,14 @@ from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.e_step import objective, sampled, summed
 from latentbits.models.noisy_or.inference import Posterior, complete, decode, infer, log_likelihood, sample
 from latentbits.models.noisy_or.initialisation import init, keeping_layers
-from latentbits.models.noisy_or.learning import Stats
 from latentbits.models.noisy_or.network import Params
 from latentbits.models.noisy_or.recipes import OURS, Recipe
 from latentbits.models.noisy_or.settings import Settings, is_exact
 from latentbits.models.noisy_or.stages import Plan, stages_of
-from latentbits.models.noisy_or.state import Shared, State, done, first_state, prepare
+from latentbits.models.noisy_or.state import done, first_state, prepare
 from latentbits.models.noisy_or.update import update
 
-__all__ = [
-    "Params",
-    "Posterior",
-    "Shared",
-    "State",
-    "Stats",
-    "is_exact",
-    "keeping_layers",
-    "model",
-]
+__all__ = ["Params", "Posterior", "is_exact", "keeping_layers", "model"]
 
 
 @cache

@@ -49,10 +49,7 @@ def log_joint(
 ) -> Float[Array, " rows"]:
     """Compute log of (1): of inputs and hidden states together; inputs that were not observed are left out.
 
-    Parameters
-    ----------
-    states
-        Hidden layers, bottom first.
+    `states`: hidden layers, bottom first.
     """
     total = jnp.zeros(x.shape[0], x.dtype)
     for layer, on in enumerate([x, *states]):

@@ -29,15 +29,7 @@ from latentbits.core.special import TINY
 from latentbits.models.noisy_or import tuning
 from latentbits.models.noisy_or.learning import Stats
 
-__all__ = [
-    "choose_pivots",
-    "from_odd_rows",
-    "idle_units",
-    "put_to_use",
-    "renew",
-    "split_gain",
-    "without_parts",
-]
+__all__ = ["choose_pivots", "from_odd_rows", "idle_units", "put_to_use", "renew", "split_gain", "without_parts"]
 
 
 def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -55,14 +47,8 @@ def put_to_use(
 ) -> tuple[Float[Array, "units children"], Float[Array, " units"]]:
     """Find something to do for the idle units of a hidden layer: its weights and biases then.
 
-    Parameters
-    ----------
-    weights, bias
-        From the units to the layer below, and of the units, as the update (9) has left them.
-    stats, layer
-        The statistics of that update, and the number of the layer below.
-    pivots
-        A child of each unit.
+    `weights`, `bias`: from the units to the layer below, and of the units, as the update (9) has left them.  `stats`,
+    `layer`: the statistics of that update, and the number of the layer below.  `pivots`: a child of each unit.
     """
     xp = namespace(weights)
     f = -xp.expm1(-weights)
@@ -87,15 +73,9 @@ def from_odd_rows(
 ) -> tuple[Float[Array, "units children"], Float[Array, " units"], Bool[Array, " units"]]:
     """Start the first unit with nothing to do from the least probable rows: weights, biases, and which unit it is.
 
-    Parameters
-    ----------
-    gain
-        Nats that each unit is good for, in all rows that it has been learned from.
-    odd
-        Mean of the bits of those rows that no cause explains.
-    n_rows, n_all
-        In an update, and in the table.  Causes that are sought among many rows must be good for as many nats as
-        their parameters cost: half of log n_all each.
+    `gain`: nats that each unit is good for, in all rows that it has been learned from.  `odd`: mean of the bits of
+    those rows that no cause explains.  `n_rows`, `n_all`: in an update, and in the table.  Causes that are sought among
+    many rows must be good for as many nats as their parameters cost: half of log n_all each.
     """
     xp = namespace(weights)
     effect = -xp.expm1(-weights)
@@ -152,12 +132,8 @@ def without_parts(
     One unit may stand for two causes A and B together and another for B alone.  Its children depend on each
     other in no row in which it is on, so that it cannot be split; but where only A is on, nothing explains its bits.
 
-    Parameters
-    ----------
-    inside
-        Which units are parts of which, from `idle_units`.
-    unexplained
-        Share of the bits of each child that is left to its bias.
+    `inside`: which units are parts of which, from `idle_units`.  `unexplained`: share of the bits of each child that is
+    left to its bias.
     """
     xp = namespace(f)
     size = xp.sum(f, axis=1)

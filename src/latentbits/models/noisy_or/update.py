@@ -131,12 +131,8 @@ def _fitted(
 ) -> Params:
     """Compute the M-step (9), of the layers that are learned now.
 
-    Parameters
-    ----------
-    current
-        The layer that is learned; one more than there are, where all are.
-    n_rows
-        Rows of the table in which each unit was observed; they come again in every pass.
+    `current`: the layer that is learned; one more than there are, where all are.  `n_rows`: rows of the table in which
+    each unit was observed; they come again in every pass.
     """
     xp, (seen, credit, bias_seen, bias_credit) = namespace(params.biases[0]), average
     weights, biases = list(params.weights), list(params.biases)
@@ -205,12 +201,7 @@ def _with_rare_causes(
 
     Its start counts as rows that it has seen, so that it is not forgotten in the next update.
 
-    Parameters
-    ----------
-    worth
-        Nats that each unit is good for.
-    part
-        Share of the table in an update.
+    `worth`: nats that each unit is good for.  `part`: share of the table in an update.
     """
     xp = namespace(stats.n_rows)
     weights, biases = list(params.weights), list(params.biases)

@@ -24,7 +24,6 @@ from latentbits.figures.style import SMALL, show
 from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = [
-    "THREE_UNITS",
     "figure_2_2",
     "figure_4_1",
     "figure_4_2",
@@ -44,13 +43,12 @@ NAMES = {
 }
 SHAPE, N_UNITS = (8, 8), 10
 PROJECTED = "pursuit+gradient"
-PAD = 0.08
 
 
 @in_style
 def figure_2_2() -> Any:
     """Draw eight Gaussians in the plane, of three hidden units."""
-    figure = new_figure((5.6, 7.0), PAD)
+    figure = new_figure((5.6, 7.0))
     ax = figure.subplots()
     # each unit is on half of the time: h and 1 - h have the same probability
     plot_gaussians(gaussians_of(THREE_UNITS, -0.5 * THREE_UNITS @ THREE_UNITS.sum(0)), ax)
@@ -62,7 +60,7 @@ def figure_2_2() -> Any:
 def figure_4_1(machines: Mapping[str, CombinationMachine], X: np.ndarray) -> Any:
     """Draw weights of the target and of the machines learned from it, matched; projections for pursuit and gradient."""
     names = [name for name in NAMES if name in machines]
-    figure = new_figure((12.5, 2.0 * len(names) + 1.4), PAD)
+    figure = new_figure((12.5, 2.0 * len(names) + 1.4))
     heights = [h for name in names for h in ((1.0, 0.7) if name == PROJECTED else (1.0,))]
     axes = iter(figure.subplots(len(heights), 1, height_ratios=heights))
     for letter, name in zip("abcdefg", names):
@@ -81,7 +79,7 @@ def figure_4_1(machines: Mapping[str, CombinationMachine], X: np.ndarray) -> Any
 def figure_4_2(machines: Mapping[str, CombinationMachine], largest: float) -> Any:
     """Draw the machines learned with weights divided by seven, matched to the target."""
     names = [name for name in NAMES if name in machines]
-    figure = new_figure((12.5, 2.0 * len(names)), PAD)
+    figure = new_figure((12.5, 2.0 * len(names)))
     for letter, name, ax in zip("abcdefg", names, figure.subplots(len(names), 1)):
         _hinton(ax, machines, name, letter, largest)
     return figure
@@ -115,7 +113,7 @@ def _hinton(ax: Any, machines: Mapping[str, CombinationMachine], name: str, lett
 @in_style
 def figure_examples(X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
     """Draw some of the rows, as images (4.3)."""
-    figure = new_figure((9.0, 2.1), PAD)
+    figure = new_figure((9.0, 2.1))
     ax = figure.subplots()
     show(ax, tile(X[:24], image_shape, 12, 3))
     ax.set_title(title)
@@ -129,7 +127,7 @@ def figure_weights(
     """Draw weight vectors as images, each on a scale to itself (4.4, 4.5, 4.8, 4.9)."""
     shown = weights[: n_shown or len(weights)]
     deep = int(np.ceil(len(shown) / n_columns))
-    figure = new_figure((1.0 * n_columns + 0.6, 1.05 * deep + 0.9), PAD)
+    figure = new_figure((1.0 * n_columns + 0.6, 1.05 * deep + 0.9))
     ax = figure.subplots()
     plot_weights(shown, image_shape, ax, n_columns=n_columns)
     ax.set_title(title)
@@ -140,7 +138,7 @@ def figure_weights(
 @in_style
 def figure_along(curves: Mapping[str, Mapping[str, Any]], measure: str, ylabel: str) -> Any:
     """Draw an error along the learning of a mixture and of a machine, on the same scale (4.6, 4.7)."""
-    figure = new_figure((12.0, 4.6), PAD)
+    figure = new_figure((12.0, 4.6))
     pair = figure.subplots(1, 2, sharey=True)
     for ax, (name, one) in zip(pair, curves.items()):
         first = one["steps"][0]
@@ -154,7 +152,7 @@ def figure_along(curves: Mapping[str, Mapping[str, Any]], measure: str, ylabel: 
 @in_style
 def figure_principal(machines: Mapping[str, np.ndarray], X: np.ndarray, image_shape: tuple[int, int], n: int) -> Any:
     """Draw weights beside the principal components of the same rows (2.4)."""
-    figure = new_figure((4.3 * (len(machines) + 1), 5.0), PAD)
+    figure = new_figure((4.3 * (len(machines) + 1), 5.0))
     layout: Any = figure.get_layout_engine()
     layout.set(wspace=0.08)
     found = principal_components(X, n)

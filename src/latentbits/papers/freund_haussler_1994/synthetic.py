@@ -36,13 +36,9 @@ __all__ = [
     "MEASURES",
     "RATES",
     "Experiment",
-    "Fitted",
     "assembled",
     "chosen_rates",
-    "errors_of",
     "largest_of",
-    "learn",
-    "machine_from",
     "machines_of",
     "method_names",
     "one_seed",
@@ -142,12 +138,9 @@ def rows_of(one: Experiment, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def one_seed(one: Experiment, seed: int) -> dict[str, Any]:
     """Learn by all methods from the rows of one seed.
 
-    Returns
-    -------
-    dict
-        `fits`: by the method and its rate, the errors, seconds, which units of the target were found, how many of the
-        projections have two peaks, and, of the seed that is drawn, the machine; `true`: errors of the target;
-        `principal`: units that the principal components are.
+    Returns `fits`: by the method and its rate, the errors, seconds, which units of the target were found, how many
+    of the projections have two peaks, and, of the seed that is drawn, the machine; `true`: errors of the target;
+    `principal`: units that the principal components are.
     """
     target = TARGETS[one.target]
     parts = dict(zip(("train", "test"), rows_of(one, seed), strict=True))
@@ -225,11 +218,8 @@ def in_words(matches: Sequence[Match]) -> dict[str, Any]:
 def largest_of(machine: CombinationMachine, n_terms: int) -> dict[str, float]:
     """Search the largest terms of Z as section 3.1 does: their share, the best there is, and the gradient.
 
-    Returns
-    -------
-    dict
-        `share` of Z in the terms found; `best`, in the largest; `error`: the length of the difference between their
-        E[h_i x_j] and the exact ones, over that of these.
+    Returns `share` of Z in the terms found; `best`, in the largest; `error`: the length of the difference between
+    their E[h_i x_j] and the exact ones, over that of these.
     """
     with double():
         known = Machine(*(jnp.asarray(x) for x in (machine.components_, machine.hidden_bias_, machine.input_bias_)))

@@ -93,8 +93,6 @@ TARGETS = {
 def hidden_distribution(target: Target) -> tuple[np.ndarray, np.ndarray]:
     """List all states of the hidden units (2^m, m) and their probabilities (2^m,), equation 3.4.
 
-    Examples
-    --------
     >>> states, p = hidden_distribution(TARGETS["large"])
     >>> (p @ states).round(1).tolist()
     [0.4, 0.2, 0.9, 0.6, 0.5, 0.5, 0.9, 0.3, 0.4, 0.4]
@@ -108,8 +106,6 @@ def hidden_distribution(target: Target) -> tuple[np.ndarray, np.ndarray]:
 def draw(target: Target, n_rows: int, random_state: int | np.random.Generator | None = None) -> Sample:
     """Draw an exact sample: a state of the hidden units by its probability, then bits that are independent given it.
 
-    Examples
-    --------
     >>> draw(TARGETS["large"], 5, 0).X.shape
     (5, 64)
     """

@@ -17,17 +17,7 @@ from latentbits.models.combination_machine import equations
 from latentbits.papers.freund_haussler_1994.targets import TARGETS
 from latentbits.papers.freund_haussler_1994.universal import universal_machine
 
-__all__ = [
-    "Theory",
-    "distance_from_normal",
-    "exception",
-    "normalisers",
-    "one_active",
-    "one_seed",
-    "orthogonal",
-    "projections",
-    "universality",
-]
+__all__ = ["Theory", "distance_from_normal", "one_seed"]
 
 TOLERANCES = (1e-1, 1e-3, 1e-6)  # of a built machine, in total variation
 SCALES = (0.02, 0.01)  # of the target's weights, at which the two normalisers are compared
@@ -58,10 +48,7 @@ def one_seed(theory: Theory, seed: int) -> dict[str, Any]:
 def universality(n: int, rng: np.random.Generator) -> dict[str, float]:
     """Measure total variation between distributions on n bits and machines built for them, over what is asked for.
 
-    Returns
-    -------
-    dict
-        By this distance: the largest ratio over distributions of several kinds.
+    Returns by this distance the largest ratio over distributions of several kinds.
     """
     found = dict.fromkeys(map(str, TOLERANCES), 0.0)
     for spread in (0.1, 1.0, 100.0):  # of Dirichlet draws: from almost concentrated to almost uniform
@@ -109,10 +96,7 @@ def one_active(rng: np.random.Generator, m: int = 4, n: int = 6) -> float:
 def orthogonal(rng: np.random.Generator, n_machines: int = 100, m: int = 6, n: int = 8) -> dict[str, float]:
     """Compute the share of machines with orthogonal weights whose largest term of Z_R the rule of section 3.1 finds.
 
-    Returns
-    -------
-    dict
-        `corrected`: with |w|^2 / 2; `printed`: with |w| / 2, as the paper has it.
+    Returns `corrected`: with |w|^2 / 2; `printed`: with |w| / 2, as the paper has it.
     """
     found = {"corrected": 0, "printed": 0}
     for _ in range(n_machines):
@@ -148,12 +132,7 @@ def exception(n: int, rng: np.random.Generator) -> float:
 def distance_from_normal(mean: np.ndarray, sigma: float | None, rng: np.random.Generator) -> float:
     """Compute Kolmogorov's distance between N(0, sigma^2) and a random projection of as many rows as bits.
 
-    Parameters
-    ----------
-    mean
-        Of each bit, -1 or +1.
-    sigma
-        None is the standard deviation of the projection.
+    `mean`: of each bit, -1 or +1.  `sigma`: None is the standard deviation of the projection.
     """
     n = len(mean)
     direction = rng.normal(size=n)

@@ -29,19 +29,9 @@ def universal_machine(probabilities: np.ndarray, tolerance: float = 1e-3) -> Uni
     paper's a = (ln(q - 1) + ln(1 / epsilon)) / 2 is the case of one unit.  After normalising, every probability is
     right to a factor of exp(+-tolerance).
 
-    Parameters
-    ----------
-    probabilities : (2^n,) array
-        Positive, in the order of `core.states.all_states`, x = 2 bits - 1; they are divided by their sum.
-    tolerance : float
+    `probabilities` (2^n,): positive, in the order of `core.states.all_states`, x = 2 bits - 1; they are divided by
+    their sum.  Returns one with at most 2^n - 1 units: states of the least probability need none.
 
-    Returns
-    -------
-    Universal
-        With at most 2^n - 1 units: states of the least probability need none.
-
-    Examples
-    --------
     >>> found = universal_machine(np.array([0.1, 0.1, 0.1, 0.7]))  # the paper's case: one state stands out
     >>> found.weights.shape, bool(found.weights[0, 0] == found.weights[0, 1] > 0)
     ((1, 2), True)

@@ -22,7 +22,6 @@ from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import fitted
 
 __all__ = [
-    "ITERATIONS_PER_SPLIT",
     "MEASURES",
     "METHODS",
     "N_EM_STEPS",
@@ -31,15 +30,12 @@ __all__ = [
     "area",
     "assembled",
     "backfitted",
-    "backfitting",
     "curves",
     "likelihoods",
     "likeness",
     "load_digits",
-    "mixture_curve",
     "mixture_weights",
     "one_seed",
-    "pursuit_curve",
     "second_order_error",
     "split",
 ]
@@ -84,12 +80,8 @@ class Setup(NamedTuple):
 def load_digits(which: str, notes: list[str]) -> Digits | None:
     """Load all digits, ink where the grey value is above the middle; what could not be had is noted.
 
-    Parameters
-    ----------
-    which
-        "usps" (scikit-learn's stand in where they cannot be had), "bundled" for these at once, or "none".
-    notes
-        Gets a line where something is not as it should be.
+    `which`: "usps" (scikit-learn's stand in where they cannot be had), "bundled" for these at once, or "none".
+    `notes`: gets a line where something is not as it should be.
     """
     loaded = load_or_stand_in(which, "usps", "digits", notes)
     if loaded is None:
@@ -149,12 +141,9 @@ def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
 def one_seed(digits: Digits, setup: Setup, seed: int) -> dict[str, Any]:
     """Learn by all methods from the rows of one seed; give numbers that JSON can hold.
 
-    Returns
-    -------
-    dict
-        `methods`: errors, seconds and units of each; `weights`: how local those of the mixture and of the pursuit are;
-        `second_order`: single-bit error of principal components; `backfitting`: errors before and after it;
-        `likelihood`; `vectors`, of the seed that is drawn.
+    Returns `methods`: errors, seconds and units of each; `weights`: how local those of the mixture and of the
+    pursuit are; `second_order`: single-bit error of principal components; `backfitting`: errors before and after it;
+    `likelihood`; `vectors`, of the seed that is drawn.
     """
     train, test = split(digits.X, setup, seed)
     labels = digits.labels[_places(len(digits.X), setup, seed)[0]]
@@ -273,12 +262,9 @@ def second_order_error(train: np.ndarray, X: np.ndarray, n_components: int, seed
 def likelihoods(train: np.ndarray, test: np.ndarray, n_units: int, summed: int, seed: int) -> dict[str, Any]:
     """Measure log-losses of machines without input biases, m (n + 1) parameters, and of mixtures of m, one fewer.
 
-    Returns
-    -------
-    dict
-        By the number of units: log-losses on training and test rows of the machine that climbs the likelihood, of the
-        paper's pursuit, of the mixture by maximum likelihood and of the smoothed one; `error` is the largest standard
-        error of the machines', from log Z.
+    Returns by the number of units log-losses on training and test rows of the machine that climbs the likelihood,
+    of the paper's pursuit, of the mixture by maximum likelihood and of the smoothed one; `error` is the largest
+    standard error of the machines', from log Z.
     """
     found = {}
     for size in (summed, n_units):
@@ -357,10 +343,7 @@ def curves(digits: Digits, setup: Setup, stops: Sequence[int], n_points: int, se
 def pursuit_curve(machine: CombinationMachine, parts: Sequence[np.ndarray], n_points: int, seed: int) -> dict[str, Any]:
     """Measure errors of a pursuit after each of its units: the first k are the pursuit of k units.
 
-    Returns
-    -------
-    dict
-        Lists of `steps` (EM iterations), and for each measure one list for every part of the rows.
+    Returns lists of `steps` (EM iterations), and for each measure one list for every part of the rows.
     """
     m = len(machine.components_)
     sizes = np.unique(np.linspace(1, m, min(n_points, m)).round().astype(int))
@@ -386,10 +369,7 @@ def mixture_curve(
 
     A fit of k components that is stopped after i iterations is the fit of all, stopped there.
 
-    Returns
-    -------
-    dict
-        As `pursuit_curve`, and `doublings`: the numbers of components by the iteration at which they begin.
+    Returns as `pursuit_curve`, and `doublings`: the numbers of components by the iteration at which they begin.
     """
     sizes = split_sizes(n_units)
     steps, models = [], []

@@ -35,12 +35,9 @@ GAMMAS = (1, 2, 3, 4, 5)  # of 5 candidates
 def accuracy(folder: Path, n_rows: int, n_sets: int) -> dict[str, Any]:
     """Compare truncated expectations of the bars with exact ones, with the true parameters.
 
-    Returns
-    -------
-    dict
-        For each gamma, of H' = 5 candidates, and set of rows: `close`, the share of rows in which <s> and <s s'> are
-        off by less than `CLOSE_ERROR` everywhere; `close_within`, that of the N_cut rows of highest evidence.  With
-        the paper's gamma `by_active`: the share by the number of active bars, 0 to 10, None where there is no such row.
+    Returns for each gamma, of H' = 5 candidates, and set of rows: `close`, the share of rows in which <s> and <s
+    s'> are off by less than `CLOSE_ERROR` everywhere; `close_within`, that of the N_cut rows of highest evidence.  With
+    the paper's gamma `by_active`: the share by the number of active bars, 0 to 10, None where there is no such row.
     """
     return kept(folder, "accuracy", lambda: _accuracies(n_rows, n_sets), [n_rows, n_sets, GAMMAS, CLOSE_ERROR])
 
@@ -121,10 +118,7 @@ def exact_em(n_rows: int) -> float:
     The first is the library's; the second sums over all 2^H states by `equations.py`, with the M-step that (2) has
     without truncation: all rows, and pi = sum <|s|> / (N H).
 
-    Returns
-    -------
-    float
-        The largest difference of W, sigma and pi, as a part of the largest component, of sigma and of pi.
+    Returns the largest difference of W, sigma and pi, as a part of the largest component, of sigma and of pi.
     """
     rng = np.random.default_rng(8)
     toy = linear_bars(n_rows, size=SIZE, random_state=rng)

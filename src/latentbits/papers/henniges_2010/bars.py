@@ -19,14 +19,11 @@ __all__ = [
     "ALTERED",
     "OURS",
     "PAPER",
-    "RECIPES",
     "STATES",
-    "TRIALS_PER_BLOCK",
     "Setting",
     "Trace",
     "block",
     "is_recovered",
-    "learn",
     "least_cosine",
     "starts_of",
     "summary",
@@ -120,11 +117,8 @@ def data_of(n_rows: int, trial: int) -> Bars:
 def block(folder: Path, n_rows: int, start: float, recipe: str, first: int, n_trials: int) -> dict[str, list[float]]:
     """Make trials from the first on, or read them from the folder.  All recipes learn from the same sets of rows.
 
-    Returns
-    -------
-    dict
-        Lists over trials of `least_cosine`, `sparseness`, `noise`, `first_noise` (sigma that learning begins with),
-        `seconds`, and `drawn`: how many bars are active in a row of each set on average.
+    Returns lists over trials of `least_cosine`, `sparseness`, `noise`, `first_noise` (sigma that learning begins
+    with), `seconds`, and `drawn`: how many bars are active in a row of each set on average.
     """
 
     def compute() -> dict[str, list[float]]:

@@ -23,7 +23,7 @@ TRUTH = (2.0, 2.0)  # pi H and sigma
 @in_style
 def figure_1(toy: Bars, traces: Mapping[str, Trace], iterations: Sequence[int]) -> Any:
     """Draw rows, components along the first run, and the courses of all runs."""
-    figure = new_figure((13.5, 5.0))
+    figure = new_figure((13.5, 5.0), None)
     parts: Any = figure.subfigures(1, 3, width_ratios=(0.62, 1.9, 1.5))
     left, middle, right = parts
     ax = left.subplots()
@@ -60,7 +60,7 @@ def figure_2(fields: Fields, setup: Setup) -> Any:
     heights = [-(-len(one) // across) for one in (chosen, globular)]
     wide = 8.0 if across == 20 else 7.0
     components = _in_few_greys(fields.components)
-    figure = new_figure((wide + 4.5, max(wide / across * (sum(heights) + 1.5) + 0.6, 4.5)))
+    figure = new_figure((wide + 4.5, max(wide / across * (sum(heights) + 1.5) + 0.6, 4.5)), None)
     parts: Any = figure.subfigures(1, 2, width_ratios=(wide, 4.5))
     left, right = parts
     upper, lower = left.subplots(2, 1, height_ratios=heights)

@@ -93,15 +93,8 @@ def run(
 ) -> tuple[dict[str, Any], dict[str, Fields]]:
     """Make all fits, on the same patches; each is kept in the folder.
 
-    Parameters
-    ----------
-    images, name
-        Grey images, and what they are called.
-
-    Returns
-    -------
-    numbers, fields
-        What ``results.json`` holds; and what can be drawn, by the key of the fit.
+    `images`, `name`: grey images, and what they are called.  Returns what ``results.json`` holds, and
+    what can be drawn, by the key of the fit.
     """
     say(f"natural images: {setup.n_patches} patches of {setup.side} x {setup.side} pixels")
     shape = (setup.side, setup.side)
@@ -174,13 +167,9 @@ def count_globular(summary: FieldSummary) -> int:
 def likeness(fields: np.ndarray, others: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Find for each field the one of the others that is most like it, wherever in the patch either lies.
 
-    Returns
-    -------
-    (H,) array
-        The largest cosine, over all others and all shifts; its square is the share of the energy that both share.
+    Returns (H,) the largest cosine, over all others and all shifts; its square is the share of the energy that
+    both share.
 
-    Examples
-    --------
     >>> spots = np.zeros((3, 5, 5))
     >>> spots[0, 0, 0] = spots[1, 3, 2] = spots[2, 1:3, 1] = 1
     >>> likeness(spots[:1].reshape(1, -1), spots[1:].reshape(2, -1), (5, 5)).round(3).tolist()

@@ -22,7 +22,7 @@ START_N_ACTIVE = (5.0, 1.0)  # pi H, of figure 1 C
 HATEREN = "vanhateren_one"
 ENOUGH_TRIALS = 100  # trials from which shares of them are held to ranges
 
-N_PAPER, N_OTHER, N_DEFAULT = 1000, 200, 100  # trials of the paper's recipe, as in the paper, and of the others
+N_PAPER, N_OTHER = 1000, 200  # trials of the paper's recipe, as in the paper, and of the others
 OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
 
@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     n_rows: int = 500  # of figure 1
     # the lines of the reliability table
     settings: tuple[Setting, ...] = (
-        Setting(1000, 5.0, {"paper": N_PAPER, **OTHERS, "about": N_PAPER, "default": N_DEFAULT}),
+        Setting(1000, 5.0, {"paper": N_PAPER, **OTHERS, "about": N_PAPER, "default": 100}),
         Setting(2000, 3.0, {"paper": N_PAPER, **OTHERS}),
         Setting(2000, 1.0, {"paper": N_PAPER, **OTHERS}),
         Setting(4000, 5.0, {"paper": N_PAPER, **OTHERS}),

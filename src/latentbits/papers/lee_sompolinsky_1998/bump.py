@@ -12,17 +12,7 @@ from latentbits.data.toys import bump, sum_constrained
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.figures.clipped_gaussian.arrays import spectrum_of
 
-__all__ = [
-    "BumpFit",
-    "angles",
-    "are_bumps",
-    "constraint",
-    "fit_bump",
-    "rescaled",
-    "smallest_eigenvalue",
-    "spectrum_numbers",
-    "vectors",
-]
+__all__ = ["BumpFit", "angles", "are_bumps", "constraint", "fit_bump", "rescaled", "smallest_eigenvalue", "vectors"]
 
 
 class BumpFit(NamedTuple):

@@ -10,16 +10,7 @@ import numpy as np
 
 from latentbits.models.clipped_gaussian.hyperplane_cells import n_cells
 
-__all__ = [
-    "Planes",
-    "Sampled",
-    "all_states",
-    "entropy_law",
-    "random_planes",
-    "sample_states",
-    "two_flips_away",
-    "walls",
-]
+__all__ = ["Planes", "all_states", "entropy_law", "random_planes", "sample_states", "two_flips_away", "walls"]
 
 ROWS_AT_ONCE = 65_536
 

@@ -51,16 +51,12 @@ def _chains(params: Params, on: jax.Array, keys: jax.Array) -> Chains:
 def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
     """Run chains of every image, as long as those that the paper learns from; average over images as they come up.
 
-    Returns
-    -------
-    dict
-        `sweeps`, `lower_sweeps`: until no unit of the network, or of its second layer, changes with 0.05, or 15.
-        `clear_sweeps`: the latter of images with little ambiguity, of which no second-layer unit has an exact
-        probability between 0.05 and 0.95; 15 if there are none.
-        `chain_error`, `lower_error`: mean square of how far P(unit is on), as the chains' states have it, is from the
-        exact one, of all units, or those of the second layer; the variance of so few chains is taken off.
-        `feedforward`: how often the sum over children in (7) is larger than what comes from above, of second-layer
-        units.
+    Returns `sweeps`, `lower_sweeps`: until no unit of the network, or of its second layer, changes with 0.05, or
+    15. `clear_sweeps`: the latter of images with little ambiguity, of which no second-layer unit has an exact
+    probability between 0.05 and 0.95; 15 if there are none. `chain_error`, `lower_error`: mean square of how far P(unit
+    is on), as the chains' states have it, is from the exact one, of all units, or those of the second layer; the
+    variance of so few chains is taken off. `feedforward`: how often the sum over children in (7) is larger than what
+    comes from above, of second-layer units.
     """
     X, n = np.repeat(table.X, N_CHAINS, axis=0).astype(float), len(table.X)
     with double():

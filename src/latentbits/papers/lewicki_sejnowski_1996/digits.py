@@ -18,9 +18,7 @@ from latentbits.estimators.product import BernoulliProduct
 from latentbits.papers.lewicki_sejnowski_1996.runs import run
 from latentbits.papers.skeleton import kept
 
-__all__ = ["SHAPE", "experiment", "name_of", "others", "split"]
-
-SHAPE = (8, 8)
+__all__ = ["experiment", "name_of", "others", "split"]
 
 
 def split(n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,6 @@ __all__ = ["figure_1", "figure_2", "figure_3", "figure_4", "figure_digits", "fig
 
 LINES_SHAPE, SHIFTS_SHAPE, DIGITS_SHAPE = (5, 5), (4, 8), (8, 8)
 KINDS = ("left", "right", "other", "dead")
-PAD = 0.08
 
 
 WAYS = {
@@ -33,7 +32,7 @@ WAYS = {
 @in_style
 def figure_1(toys: Mapping[str, Lines], probabilities: tuple[float, float]) -> Any:
     """Draw how the images of the lines problem are made, and some of them, made in each way."""
-    figure = new_figure((11.0, 4.4), PAD)
+    figure = new_figure((11.0, 4.4))
     left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.9))
     ax, toy = left.subplots(), next(iter(toys.values()))
     show(ax, tile(np.vstack([toy.components, toy.pattern_components]), LINES_SHAPE, 5, 2))
@@ -77,7 +76,7 @@ def figure_3(
     order = sorted(range(len(found.kinds)), key=lambda k: (KINDS.index(found.kinds[k]), found.places[k]))
     marks = {"left": "←", "right": "→", "other": "?", "dead": "–"}
     words = [f"{marks[kind]}{','.join(str(p + 1) for p in places)}" for kind, places in zip(*found)]
-    figure = new_figure((12.5, 6.4), PAD)
+    figure = new_figure((12.5, 6.4))
     left, right = figure.subfigures(1, 2, width_ratios=(1.0, 5.2))
     ax = left.subplots()
     some = np.concatenate([np.flatnonzero(toy.direction == side)[:6] for side in (0, 1)])
@@ -104,7 +103,7 @@ def figure_4(
     runs: Mapping[str, Sequence[Mapping[str, Any]]], names: Mapping[str, str], levels: Mapping[str, float]
 ) -> Any:
     """Draw cost along learning, one line a run, and the true bits per pattern in the end; a panel for each recipe."""
-    figure = new_figure((10.5, 4.4), PAD)
+    figure = new_figure((10.5, 4.4))
     for ax, (recipe, many) in zip(figure.subplots(1, len(runs), sharey=True, squeeze=False)[0], runs.items()):
         plot_runs({"": [one["course"] for one in many]}, ax, xlabel="pass over the rows", levels=levels)
         last = max(len(one["course"]) for one in many) - 1
@@ -126,7 +125,7 @@ def figure_rows(rows: np.ndarray, credits: Sequence[Sequence[Credit]], image_sha
     across = max(len(one.units) + 1 for credit in credits for one in credit)
     height, width = image_shape
     deep = sum(0.7 * height / max(image_shape) + 0.55 for _ in range(len(credits[0]) + 1))
-    figure = new_figure((1.05 * width / max(image_shape) * across + 1.0, deep * len(rows) + 0.5), PAD)
+    figure = new_figure((1.05 * width / max(image_shape) * across + 1.0, deep * len(rows) + 0.5))
     for ax, row, credit in zip(figure.subplots(len(rows), 1, squeeze=False).ravel(), rows, credits):
         plot_explanation(row, credit, ax, image_shape=image_shape)
         ax.set_anchor("W")
@@ -138,7 +137,7 @@ def figure_rows(rows: np.ndarray, credits: Sequence[Sequence[Credit]], image_sha
 def figure_digits(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], drawn: np.ndarray, X: np.ndarray) -> Any:
     """Draw what the units of each layer make of the inputs, and digits drawn from the model beside true ones."""
     depth = len(weights)
-    figure = new_figure((12.0, 7.0), PAD)
+    figure = new_figure((12.0, 7.0))
     axes = figure.subplots(2, depth).reshape(2, depth)
     for layer, ax in enumerate(axes[0], 1):
         images = project_down(weights, biases, layer)

@@ -55,17 +55,8 @@ class Images(NamedTuple):
 def lines_of(weights: np.ndarray) -> np.ndarray:
     """Find which of the ten lines each second-layer unit is: f above 1/2 on the line's five pixels, and on no others.
 
-    Parameters
-    ----------
-    weights : (units, 25) array
+    `weights`: (units, 25).  Returns (units,): columns are 0 to 4, rows 5 to 9; -1 where a unit is no line.
 
-    Returns
-    -------
-    (units,) array
-        Columns are 0 to 4, rows 5 to 9; -1 where a unit is no line.
-
-    Examples
-    --------
     >>> column = 3.0 * (np.arange(25) % 5 == 2)
     >>> lines_of(np.array([column, column + 3.0 * (np.arange(25) < 5)])).tolist()
     [2, -1]
@@ -86,18 +77,9 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     Strong is a child with at least half the frequency of the strongest, which must have 0.3: lines come up by
     themselves as well, so that f need not be large.
 
-    Parameters
-    ----------
-    weights : (units, second-layer units) array
-    lines : (second-layer units,) array
-        Of `lines_of`.  Of several units for one line, one is enough.
+    `weights`: (units, second-layer units).  `lines` (second-layer units,): of `lines_of`.  Of several units for one
+    line, one is enough.  Returns list of names, "" where a unit is none.
 
-    Returns
-    -------
-    list of names, "" where a unit is none
-
-    Examples
-    --------
     >>> weights = np.zeros((2, 10))
     >>> weights[0, [1, 3]] = 2.0
     >>> patterns_of(weights, np.arange(10))
@@ -117,21 +99,10 @@ def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> 
     Its reach is (sum f)^2 / sum f^2 over the second-layer units, as a part of them: 1 if it brings all alike, 0.2 for
     two of ten.  A unit acts as a bias if it reaches half of them and is on in nine of ten images.
 
-    Parameters
-    ----------
-    weights : (units, second-layer units) array
-    patterns : list of names
-        Of `patterns_of`.
-    on : (units,) array
-        Share of the images in which each is on.
+    `weights`: (units, second-layer units).  `patterns`: of `patterns_of`.  `on` (units,): share of the images in which
+    each is on.  Returns `broad_reach` and `broad_on` of the unit with the largest product of both (0 where there
+    is none), `has_bias`.
 
-    Returns
-    -------
-    dict
-        `broad_reach` and `broad_on` of the unit with the largest product of both (0 where there is none), `has_bias`.
-
-    Examples
-    --------
     >>> background(np.array([[2.0, 2.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5]]), ["||", ""], np.array([0.3, 0.95]))
     {'broad_reach': 1.0, 'broad_on': 0.95, 'has_bias': True}
     """
@@ -151,8 +122,6 @@ def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> 
 def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15, patterns: str = "any") -> Images:
     """List every image that `latentbits.data.toys.lines` can give.
 
-    Examples
-    --------
     >>> [(len(found.X), round(found.bits, 3)) for found in (all_lines(), all_lines(patterns="alone"))]
     [(962, 9.165), (962, 5.63)]
     """
@@ -203,15 +172,9 @@ def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
     A unit has the pixels with f above 1/2, and must have both or none of a pixel and its copy.  It is "dead" if it has
     none, or is not in use; "other" if it is no shift, or if its pixels are the same moved either way.
 
-    Parameters
-    ----------
-    weights : (units, 4 width) array
-        For inputs as of `latentbits.data.toys.shifter`: row, row, moved row, moved row.
-    usage : (units,) array, optional
-        In which share of the rows each is on.
+    `weights` (units, 4 width): for inputs as of `latentbits.data.toys.shifter`: row, row, moved row, moved row.
+    `usage` (units,): in which share of the rows each is on.
 
-    Examples
-    --------
     >>> bit = np.eye(8)
     >>> unit = 3.0 * np.concatenate([bit[0], bit[0], bit[1], bit[1]])
     >>> shifts_of(np.array([unit, np.zeros(32), 3.0 * np.ones(32)])).kinds
@@ -246,14 +209,9 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
 
     A unit belongs to the top unit that makes it at least three times as frequent as the other does.
 
-    Returns
-    -------
-    mapping
-        `belong`: share of the shifts that belong to one top unit; `agree`: share of those that belong to the one of
-        their direction, as the most do.
+    Returns `belong`: share of the shifts that belong to one top unit; `agree`: share of those that belong to
+    the one of their direction, as the most do.
 
-    Examples
-    --------
     >>> sides_of(np.array([[2.0, 1.0], [0.0, 1.0]]), ["left", "left"])
     {'belong': 0.5, 'agree': 1.0}
     """
@@ -272,14 +230,8 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
 def direction_told(tops: np.ndarray, direction: np.ndarray) -> float:
     """Compute the share of rows whose direction is that of the more probable top unit, named as fits better.
 
-    Parameters
-    ----------
-    tops : (n, 2) array
-        P(top unit is on | row).
-    direction : (n,) array of 0 and 1
+    `tops` (n, 2): P(top unit is on | row).  `direction`: (n,), of 0 and 1.
 
-    Examples
-    --------
     >>> direction_told(np.array([[0.9, 0.1], [0.2, 0.3], [0.8, 0.1], [0.1, 0.7]]), np.array([0, 1, 1, 1]))
     0.75
     """
@@ -292,8 +244,6 @@ def all_shifts(width: int = 8) -> Images:
 
     Both directions give the same image where a row is the same moved by two places; four rows of eight bits are.
 
-    Examples
-    --------
     >>> len(all_shifts().X), round(all_shifts().bits, 6)
     (508, 8.984375)
     """

@@ -26,17 +26,7 @@ from latentbits.papers.lewicki_sejnowski_1996.measures import (
     sides_of,
 )
 
-__all__ = [
-    "LINES",
-    "PROBABILITIES",
-    "PROBLEMS",
-    "Problem",
-    "images_of",
-    "of_lines",
-    "of_shifts",
-    "rows_of",
-    "shifts_in",
-]
+__all__ = ["LINES", "PROBABILITIES", "PROBLEMS", "images_of", "of_lines", "of_shifts", "rows_of", "shifts_in"]
 
 PROBABILITIES = (0.3, 0.15)  # of a line, as the caption has it; and of a pattern, which is ours
 # how images have patterns (`latentbits.data.toys.lines`), the nearest to the caption of figure 1 first

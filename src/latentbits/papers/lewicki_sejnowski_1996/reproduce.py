@@ -272,7 +272,7 @@ def _digits(run: Run) -> dict[str, Any]:
     shown = figures.figure_digits(model.weights_, model.biases_, model.sample(60, random_state=0), train[:60])
     run.draw("digits", shown, "digits")
     words = "Two unseen digits, and what explains them"
-    run.draw("digit rows", _explained(model, test[[0, 3]], digits.SHAPE, words), "digit_rows")  # a six and a two
+    run.draw("digit rows", _explained(model, test[[0, 3]], (8, 8), words), "digit_rows")  # a six and a two
     others = digits.others(plan.n_digits, folder)
     found = {"n_train": len(train), "n_test": len(test), "networks": networks, "others": others}
     run.measured |= _of_digits(found)

@@ -17,7 +17,7 @@ from latentbits.models.latent_trait import equations
 from latentbits.models.latent_trait.column_kinds import Params
 from latentbits.papers.pages import Measured
 
-__all__ = ["area_under_curve", "bend", "divergence", "has_loop", "lines_apart", "near", "principal_angles",
+__all__ = ["area_under_curve", "bend", "divergence", "has_loop", "lines_apart", "principal_angles",
            "prototypes_evident", "rounds", "rounds_from_prior", "told_by_place", "two_are_enough"]  # fmt: skip
 
 ROWS_AT_ONCE = 16

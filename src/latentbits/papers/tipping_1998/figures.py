@@ -32,7 +32,7 @@ class Clusters(NamedTuple):
 
 
 def _new(size: tuple[float, float], n_columns: int, **options: Any) -> tuple[Any, Any]:
-    figure = new_figure(size)
+    figure = new_figure(size, None)
     return figure, figure.subplots(1, n_columns, squeeze=False, **options)[0]
 
 
@@ -109,7 +109,7 @@ def several_maps(model: TraitMaps, X: np.ndarray, image_shape: tuple[int, int], 
     found, n_maps = model.posterior(X), int(model.n_maps)
     home = found.responsibilities.argmax(axis=1)
     places = [spread_places(found.means[home == m, m], N_PLACES // 2 + 1) for m in range(n_maps)]
-    figure = new_figure((5.6 * n_maps, 8.4))
+    figure = new_figure((5.6 * n_maps, 8.4), None)
     above, below = figure.subplots(2, n_maps, squeeze=False, height_ratios=(2.2, 1))
     loops = has_loop(X, image_shape).astype(int)
     plot_several_maps(

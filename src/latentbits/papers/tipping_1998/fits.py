@@ -26,8 +26,6 @@ __all__ = [
     "ALGORITHMS",
     "MAIN",
     "N_SAMPLES",
-    "Algorithm",
-    "Timed",
     "curve",
     "estimator_of",
     "exact_error",
@@ -135,10 +133,7 @@ def curve(name: str, X: np.ndarray, params: Params, timed: Timed) -> dict[str, l
 
     Fits are deterministic: the parameters come from fits that are stopped there, the times from the whole fit.
 
-    Returns
-    -------
-    dict
-        Lists of `iterations`, `cpu_seconds` and `error`.
+    Returns lists of `iterations`, `cpu_seconds` and `error`.
     """
     engine, model = MemoryEngine(X), _model(name)
     points = _fibonacci(timed.result.n_iter)

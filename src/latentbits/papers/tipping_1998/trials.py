@@ -19,15 +19,7 @@ from latentbits.models.latent_trait.column_kinds import Params
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.skeleton import kept
 from latentbits.papers.tipping_1998 import claims
-from latentbits.papers.tipping_1998.fits import (
-    ALGORITHMS,
-    MAIN,
-    estimator_of,
-    exact_error,
-    learn,
-    sample_error,
-    start,
-)
+from latentbits.papers.tipping_1998.fits import ALGORITHMS, MAIN, estimator_of, exact_error, learn, sample_error, start
 
 __all__ = ["FLIPS", "QUICK", "Plan", "all_trials", "of_maps", "of_pixels", "of_set", "of_start", "principal"]
 

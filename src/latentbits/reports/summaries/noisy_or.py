@@ -10,15 +10,7 @@ from latentbits.reports.networks import names_of, project_down, strengths
 from latentbits.reports.numbers import Measured, measured
 from latentbits.reports.record import Table
 from latentbits.reports.strongest import in_words
-from latentbits.reports.summaries.records import (
-    Gallery,
-    Layer,
-    Rows,
-    Shown,
-    Summary,
-    strongest_rows,
-    values_table,
-)
+from latentbits.reports.summaries.records import Gallery, Layer, Rows, Shown, Summary, strongest_rows, values_table
 
 __all__ = ["show", "summarize"]
 

@@ -11,9 +11,7 @@ from latentbits.reports.record import Table
 from latentbits.reports.strongest import in_words, telling_weights
 from latentbits.reports.summaries.records import Gallery, Layer, Shown, strongest_rows
 
-__all__ = ["MOST_COLUMNS_NAMED", "largest_weights", "show"]
-
-MOST_COLUMNS_NAMED = 4  # so that a line stays within 80 characters
+__all__ = ["largest_weights", "show"]
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
@@ -38,7 +36,7 @@ def largest_weights(
     biases: np.ndarray | None = None,
 ) -> Table:
     """Make a table of the commonest causes with their largest weights, each written by `form`."""
-    chosen = telling_weights(model.components_, MOST_COLUMNS_NAMED)
+    chosen = telling_weights(model.components_, 4)  # a line of 80 characters holds four
     order = np.argsort(-np.array(shares), kind="stable")
     columns: dict[str, Any] = {
         heading: [in_words(names, model.components_[k], chosen[k], form) for k in order],

@@ -57,7 +57,7 @@ def test_what_is_read_is_not_written_over(tool):
     text = "a,b\n0,1\n1,0\n"
     Path("x.csv").write_text(text)
     said = tool("fit", "x.csv", "-m", "product", "-o", "./x.csv", code=1).stderr
-    assert "--output ./x.csv: that is the file to be read, and would be lost" in said
+    assert "--out ./x.csv: that is the file to be read, and would be lost" in said
     assert Path("x.csv").read_text() == text
     tool("fit", "x.csv", "-m", "product", "-o", "m.safetensors")
     assert "would be lost" in tool("complete", "m.safetensors", "x.csv", "-o", "x.csv", code=1).stderr

@@ -30,8 +30,8 @@ def kept(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fit", "absent.csv", "-o", "nowhere/m"), "--output: cannot write nowhere/m: there is no folder nowhere"),
-        (("fit", "absent.csv", "-o", "file/m"), "--output: cannot write file/m: Not a directory"),
+        (("fit", "absent.csv", "-o", "nowhere/m"), "--out: cannot write nowhere/m: there is no folder nowhere"),
+        (("fit", "absent.csv", "-o", "file/m"), "--out: cannot write file/m: Not a directory"),
         (("fit", "absent.csv", "-o", "m" * 300), "File name too long"),
         (("fit", "absent.csv", "-m", "latent-trait", "--items", "i.doc"), "--items: i.doc: cannot write '.doc'"),
         (("fit", "absent.csv", "-m", "clipped-gaussian", "--correlations", "c"), "--correlations: c: cannot write ''"),
@@ -40,7 +40,7 @@ def kept(tmp_path, monkeypatch):
             "--correlations ./x.csv: --items names the same file",
         ),
         (("score", "absent", "absent.csv", "--per-row", "p.doc"), "--per-row: p.doc: cannot write '.doc'"),
-        (("transform", "absent", "absent.csv", "-o", "t.doc"), "--output: t.doc: cannot write '.doc'"),
+        (("transform", "absent", "absent.csv", "-o", "t.doc"), "--out: t.doc: cannot write '.doc'"),
         (("complete", "absent", "absent.csv", "-o", "nowhere/c.csv"), "there is no folder nowhere"),
         (("sample", "absent", "-o", "file/s.csv"), "cannot write file/s.csv: Not a directory"),
         (("data", "zoo", "-o", "nowhere/d.npz"), "there is no folder nowhere"),

@@ -69,7 +69,7 @@ def test_sizes(tool, csv):
         (("--sizes", "3-1"), "no list of numbers from 1"),
         (("--model", "product"), "'product' is none of"),
         (("-k", "2"), "No such option"),
-        (("-o", "x.doc"), "--output x.doc: the extension is unknown"),
+        (("-o", "x.doc"), "--out x.doc: the extension is unknown"),
     ],
 )
 def test_sizes_refuses_what_it_cannot_take(tool, csv, words, message):

@@ -95,16 +95,12 @@ def test_columns_are_arrows(open_page, path):
     assert page.locator(".legend-why").inner_text() == why
     page.select_option("#colour-by", "label:0")
     assert page.locator(".legend-why").count() == 0
-    lined = texts_of(file_of(page, "#map", "SVG"))
-    assert page.locator(".line-names").is_visible()
-    page.select_option("#columns-as", "arrows")
     assert not page.locator(".line-names").is_visible()
     assert "An arrow points to" in page.locator("#map-about").inner_text()
     arrows = arrows_of(page)
     names = [group.find(f"{SVG}text").text for group in arrows]
     assert len(names) >= 8
     assert names[0] == f"column {np.argmax(reach())}"
-    assert sum(text.startswith("column") for text in lined) == 3
     for group, name in zip(arrows, names):
         places = re.findall(r"-?[\d.]+", group.find(f"{SVG}path").get("d"))
         x1, y1, x2, y2 = map(float, places[:4])
@@ -121,16 +117,18 @@ def test_columns_are_arrows(open_page, path):
     tip = page.locator(".map-tip").inner_text()
     assert tip.startswith(names[0])
     assert "one unit along its arrow" in tip
-    page.wait_for_function("() => location.hash.includes('columns=arrows')")
+    page.select_option("#columns-as", "lines")
+    assert page.locator(".line-names").is_visible()
+    assert sum(text.startswith("column") for text in texts_of(file_of(page, "#map", "SVG"))) == 3
+    page.wait_for_function("() => location.hash.includes('columns=lines')")
     other = open_page(path, link="#" + page.url.split("#")[1])
-    assert other.locator("#columns-as").input_value() == "arrows"
+    assert other.locator("#columns-as").input_value() == "lines"
 
 
 def test_names_of_arrows_do_not_overlap(show):
     """Twelve columns that point the same way: names that have no room are left out."""
     weights = np.outer([1.0, 0.2], np.linspace(1, 1.05, 12))
     page = show(dataclasses.replace(CONTENT, map=dataclasses.replace(CONTENT.map, weights=weights, bias=np.zeros(12))))
-    page.select_option("#columns-as", "arrows")
     heights = sorted(float(group.find(f"{SVG}text").get("y")) for group in arrows_of(page))
     assert 1 <= len(heights) < 12
     assert all(after - before > 13 for before, after in pairwise(heights))

@@ -202,6 +202,11 @@ def test_where_a_guess_is_no_better_than_the_average():
     odd = int(np.argmax(CONTENT.map.cost))
     text = findings(UNLABELLED, CONTENT.map, (BEST, ALONE), (), same)[-1]
     assert text.startswith(f"The most surprising row is {UNLABELLED.row_names[odd]}: it takes ")
+    ones = Meaning("trait 1", "", "rank correlation", 0.98, 1e-9, 60)
+    text = findings(UNLABELLED, CONTENT.map, (BEST, ALONE), (), same, meanings=(ones,))[-1]
+    assert text == "On the map trait 1 is little else than how many ones a row has (rank correlation 0.98)."
+    text = findings(UNLABELLED, CONTENT.map, (BEST, ALONE), (), same, meanings=(replace(ones, value=0.8),))[-1]
+    assert text.startswith("The most surprising row")
 
 
 def test_fits_that_were_cut_off_are_reported_where_they_matter():

@@ -25,6 +25,7 @@ def test_a_link_shows_what_its_sender_saw_and_can_be_copied(open_page, small_pag
         page.keyboard.press(key)
     page.select_option("#colour-by", "cost")
     go_to(page, 17)
+    page.select_option("#columns-as", "lines")
     page.locator(".line-control .chip").first.click()
     place = look(page)
     page.get_by_role("tab").nth(1).click()

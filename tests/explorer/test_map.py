@@ -136,6 +136,7 @@ def _inside(points, polygon):
 def test_colours_levels_and_scales(open_page, path):
     page = open_page(path)
     _box(page)
+    page.select_option("#columns-as", "lines")
     page.locator(".line-control").get_by_role("button", name="none").click()
     page.select_option("#colour-by", "label:0")
     by_label = pixels_of(page)
@@ -169,8 +170,8 @@ def test_colours_levels_and_scales(open_page, path):
 
     text = _saved(page, "SVG").decode()
     assert text.startswith("<svg")
-    assert "trait 1: water (-1.00) →" in text
-    assert "trait 2: number of ones (0.84) →" in text
+    assert "trait 1: water, rank correlation −1.00 →" in text
+    assert "trait 2: number of ones, rank correlation 0.84 →" in text
     outliers = {name for name, _ in re.findall(r">(row \d+)( and \d+ more)?</text>", text)}
     away = WHERE.means - WHERE.means.mean(axis=0)
     far = np.argsort(-np.einsum("ni,ij,nj->n", away, np.linalg.inv(np.cov(away.T)), away))
@@ -186,6 +187,7 @@ def _share(picture, colour):
 def test_keys_and_lines(open_page, path):
     page = open_page(path)
     box = _box(page)
+    page.select_option("#columns-as", "lines")
     chips = page.locator(".line-control .chip:not(.none)")
     assert chips.count() == 3
     chips.first.click()
@@ -250,11 +252,10 @@ def test_hostile_names_are_text(show):
         page.keyboard.press(key)
     page.select_option("#colour-by", "column")
     page.fill("[aria-label='Column that colours the map']", names[2])
-    for place in [".legend-title", ".row-title", ".map-tip", ".cells", ".selection", ".flips tbody th"]:
+    for place in [".legend-title", ".row-title", ".map-tip", ".cells", ".selection"]:
         assert HOSTILE in page.locator(place).first.inner_text(), place
     assert HOSTILE in page.locator(".decoded-bars .name").first.get_attribute("title")
     assert csv_of(_saved(page, "CSV of positions"))[0]["name"].startswith(HOSTILE)
-    page.select_option("#columns-as", "arrows")
     assert page.locator("#loadings text.name").first.text_content().startswith(names[0][:8])
     page.locator("#causes").scroll_into_view_if_needed()
     assert HOSTILE in page.locator("#causes .card.filled .bars .name").first.inner_text()
@@ -270,7 +271,6 @@ def test_phone(open_page, path):
     box = _box(page)
     page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_selector(".row-title")
-    page.select_option("#columns-as", "arrows")
     assert width_of(page) <= 390
     _box(page)
     for scheme in ("dark", "light"):

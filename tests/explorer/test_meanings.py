@@ -11,7 +11,16 @@ from scipy import stats
 
 from latentbits.explorer import meanings
 from latentbits.explorer.content import Labels, Map, Meaning, Table
-from latentbits.explorer.meanings import axis_title, colouring, in_words, meanings_of, names_for, poles_of, strength
+from latentbits.explorer.meanings import (
+    axis_title,
+    colouring,
+    has_order,
+    in_words,
+    meanings_of,
+    names_for,
+    poles_of,
+    strength,
+)
 from latentbits.reports.many_tests import adjusted
 from latentbits.reports.summaries.records import Gallery, Layer
 
@@ -95,6 +104,26 @@ def test_causes_are_of_the_rows_looked_at_closely():
     assert (found.of, found.label, found.n) == ("cause 2", "side", 100)
     assert (found.gallery, found.layer, found.number) == ("noisy OR", 0, 1)
     assert (found.value, found.kinds) == (1.0, ("b", "a"))
+
+
+def test_numbers_from_0_to_6_are_grades_where_they_rise_and_codes_where_not():
+    """Both tests are made, and counted; one is said."""
+    rng = np.random.default_rng(8)
+    means = rng.normal(size=(300, 2))
+    grade = np.digitize(means[:, 0] + 0.7 * rng.normal(size=300), [-1.5, -1, -0.5, 0, 0.5, 1])
+    code = np.array([3, 0, 6, 1, 5, 2, 4])[np.digitize(means[:, 1], [-1.5, -1, -0.5, 0, 0.5, 1])]
+    labels = [replace(kinds(name, codes), ordered=True) for name, codes in (("grade", grade), ("code", code))]
+    found = meanings_of(a_table(labels, 300), a_map(means), ())
+    assert {(m.of, m.label, m.measure) for m in found} == {
+        ("trait 1", "grade", "rank correlation"),
+        ("trait 2", "code", "eta squared"),
+    }
+    by_label = {m.label: m for m in found}
+    expected = stats.spearmanr(grade, means[:, 0])
+    assert by_label["grade"].value == pytest.approx(expected.statistic)
+    assert by_label["grade"].p <= 8 * expected.pvalue * (1 + 1e-9)  # of the eight tests
+    assert [has_order(one, found) for one in labels] == [True, False]
+    assert not has_order(kinds("grade", grade), found)
 
 
 def test_how_many_ones_is_no_label():

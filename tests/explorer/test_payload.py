@@ -181,8 +181,8 @@ def test_labels_and_what_axes_and_causes_mean():
     content = small_content()
     head, arrays = payload_of(content)
     assert head["table"]["labels"] == [
-        {"name": "party", "levels": ["left", "right"], "numeric": False},
-        {"name": "water", "levels": [], "numeric": True},
+        {"name": "party", "levels": ["left", "right"], "numeric": False, "ordered": False},
+        {"name": "water", "levels": [], "numeric": True, "ordered": False},
     ]
     codes, water = (decode_array(arrays.heads[f"labels.{i}"], arrays.texts[f"labels.{i}"]) for i in range(2))
     np.testing.assert_array_equal(codes == 65535, content.table.labels[0].codes < 0)

@@ -30,7 +30,11 @@ test("twelve kinds have twelve colours; of more, the commonest have their own, a
   const kinds = Array.from({ length: 15 }, (_, i) => `kind ${i}`);
   // the first three kinds have one row each, the others two
   const codes = Uint16Array.of(...kinds.keys(), ...Array.from({ length: 12 }, (_, i) => i + 3), 65535);
-  const table = { ...HEAD.table, n_shown: codes.length, labels: [{ name: "kind", levels: kinds, numeric: false }] };
+  const table = {
+    ...HEAD.table,
+    n_shown: codes.length,
+    labels: [{ name: "kind", levels: kinds, numeric: false, ordered: false }],
+  };
   const many = new Rows({ table }, { ...ARRAYS, "labels.0": { shape: [codes.length], data: codes } });
   const { levels, colours } = colouringOf(many, "label:0", true, ALL);
   assert.deepEqual(
@@ -38,6 +42,12 @@ test("twelve kinds have twelve colours; of more, the commonest have their own, a
     [...kinds.slice(3).map((name) => [name, 2]), ["3 other kinds", 3], ["not known", 1]],
   );
   assert.equal(new Set(colours).size, 14);
+  table.labels = [{ name: "stage", levels: ["0", "1", "2"], numeric: false, ordered: true }];
+  const stages = { "labels.0": { shape: [codes.length], data: codes.map((code) => code % 3) } };
+  assert.deepEqual(
+    colouringOf(new Rows({ table }, { ...ARRAYS, ...stages }), "label:0", true, ALL).levels.map(({ colour }) => colour),
+    [0, 0.5, 1].map(rampColour),
+  );
 });
 
 test("rows by a number that is known of them", () => {

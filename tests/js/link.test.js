@@ -14,7 +14,7 @@ test("what is seen comes back from its fragment", () => {
     model: "noisy OR of 3, 2 & more=#",
     cause: "1:0",
     hidden: [0, 2],
-    columns: /** @type {const} */ ("arrows"),
+    columns: /** @type {const} */ ("lines"),
     lasso: [0.5, -1, 2, 1, -1.25, 3],
     rowsBy: "strongest cause: mixture of 4",
     columnsBy: "their place",

@@ -86,7 +86,7 @@ test("numbers, counts and colours", () => {
     [-1.234, 12.34, 123.4, 0.0004, Number.NaN].map((x) => shortNumber(x)),
     ["−1.23", "12.3", "123", "4e−4", "–"],
   );
-  assert.equal(labelCounts(["b", "a", "a", ""]), "2 a, 1 b");
+  assert.equal(labelCounts(["b", "a", "a", ""]), "a (2), b (1)");
   assert.deepEqual(histogram(Float32Array.from([0, 0.4, 0.6, 1]), 2).counts, [2, 2]);
   assert.deepEqual(
     between(

@@ -27,7 +27,7 @@ def complete(model_path: str, source: str, reading: Reading, output: str, denois
 
     from latentbits.core.errors import DataError
 
-    outputs = Outputs({"--output": output}, tables=("--output",), read=(model_path, source))
+    outputs = Outputs({"--out": output}, tables=("--out",), read=(model_path, source))
     model, rows = to_apply(model_path, source, reading)
     stored = rows.values.data if hasattr(rows.values, "tocsr") else rows.values
     n_missing = int(np.isnan(stored).sum()) if stored.dtype.kind == "f" else 0

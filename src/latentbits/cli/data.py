@@ -16,7 +16,7 @@ __all__ = ["data"]
 
 @click.command(short_help="List, describe and fetch public data sets.")
 @click.argument("name", required=False, shell_complete=public_sets)
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the set (csv, tsv, npy, npz or parquet).")
+@click.option("-o", "--out", "output", type=click.Path(dir_okay=False), help="Write the set (csv, tsv, npy, npz or parquet).")
 @click.option("--split", metavar="NAME", help="Only these rows: train, valid or test.")
 @common_options
 def data(name: str | None, output: str | None, split: str | None, as_json: bool) -> None:
@@ -64,7 +64,7 @@ def _fetch(name: str, output: str, split: str | None, as_json: bool) -> None:
     from latentbits.data.write import write
 
     info = _find(name)
-    outputs = Outputs({"--output": output}, tables=("--output",))
+    outputs = Outputs({"--out": output}, tables=("--out",))
     if info.access == "download":
         say(f"getting {name}, from the network if it is not here yet")
     found = load_dataset(name, split=split)

@@ -103,7 +103,8 @@ def _model_in(args: list[str]) -> str | None:
 @click.option("-m", "--model", type=FamilyName(), default=USUAL, help="What to learn.")
 @click.option(
     "-o",
-    "--output",
+    "--out",
+    "output",
     type=click.Path(dir_okay=False),
     default="model.safetensors",
     help="Where the model goes.",
@@ -147,7 +148,7 @@ def fit(
     check_figures(figures, record.figures, figure_format, "fit")
     files = {f"--{name}": own[name] for name in record.files}
     to_report = report_file(report)
-    written = {"--output": output, "--report": to_report, **files}
+    written = {"--out": output, "--report": to_report, **files}
     outputs = Outputs(written, tables=tuple(files), read=(source,))  # before minutes
     rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)

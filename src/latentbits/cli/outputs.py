@@ -120,7 +120,8 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add -o, which must be given."""
     return click.option(
         "-o",
-        "--output",
+        "--out",
+        "output",
         required=True,
         type=click.Path(dir_okay=False),
         help=f"Where the result goes ({FORMATS}).",

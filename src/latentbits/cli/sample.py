@@ -19,7 +19,7 @@ __all__ = ["sample"]
 @common_options
 def sample(model_path: str, n_rows: int, seed: int, output: str, as_json: bool) -> None:
     """Draw new rows from the model in file MODEL."""
-    outputs = Outputs({"--output": output}, tables=("--output",), read=(model_path,))
+    outputs = Outputs({"--out": output}, tables=("--out",), read=(model_path,))
     model, names = load_model(model_path)
     drawn = model.sample(n_rows, random_state=seed)
     output = write_table(outputs, output, drawn, names)

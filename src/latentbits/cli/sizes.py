@@ -55,7 +55,8 @@ class SizeList(click.ParamType):
 @click.option("--sizes", "asked", type=SizeList(), default="1-5", help="How many: 1-5, or 1,2,4,8.")
 @click.option(
     "-o",
-    "--output",
+    "--out",
+    "output",
     type=click.Path(dir_okay=False),
     help=f"Write the table to a file ({', '.join(EXTENSIONS)}, by the extension).",
 )
@@ -76,8 +77,8 @@ def sizes(
     Criteria are those of a maximum of the likelihood: mixtures need --smoothing 0.  `latentbits compare` judges sizes
     by rows that were not learned from.
     """
-    path = report_file(output, "--output")
-    outputs = Outputs({"--output": path}, read=(source,))
+    path = report_file(output, "--out")
+    outputs = Outputs({"--out": path}, read=(source,))
     record = family(model)
     rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)

@@ -40,7 +40,7 @@ def transform(
 
     from latentbits.core.errors import DataError
 
-    outputs = Outputs({"--output": output}, tables=("--output",), read=(model_path, source))
+    outputs = Outputs({"--out": output}, tables=("--out",), read=(model_path, source))
     model, rows = to_apply(model_path, source, reading, streams=True)
     names = [str(name) for name in model.get_feature_names_out()]
     if not names:

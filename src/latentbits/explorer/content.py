@@ -36,13 +36,15 @@ class Labels:
     """Known kinds or numbers of the rows, which no model sees.
 
     Kinds have `codes` (n,) into `levels`, -1 where nothing is known.  Numbers have no levels: `numbers` (n,) holds
-    them, NaN where nothing is known, and codes are 0 where something is.
+    them, NaN where nothing is known, and codes are 0 where something is.  Kinds that are whole numbers are `ordered`:
+    from 0 to 6, say, which may be grades, or codes.
     """
 
     name: str
     levels: tuple[str, ...]
     codes: np.ndarray
     numbers: np.ndarray | None = None
+    ordered: bool = False
 
 
 @dataclass(frozen=True)

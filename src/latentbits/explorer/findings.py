@@ -10,7 +10,7 @@ from latentbits.choosing.real_tables import median
 from latentbits.estimators.families import family
 from latentbits.explorer.column_dependence import Together
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
-from latentbits.explorer.meanings import PLACE_DECIMALS, felt, in_words, names_for
+from latentbits.explorer.meanings import PLACE_DECIMALS, felt, goes_with, in_words, names_for
 from latentbits.reports.numbers import percent, with_error
 from latentbits.reports.summaries.records import Gallery, Tree
 from latentbits.reports.trees import edges_of, touching
@@ -23,6 +23,7 @@ SURE_ERRORS_OF_CAUSES = 3.0  # the best of several models has more chances to se
 SURE_P_OF_PAIRS = 1e-4  # chance of so much correlation where all columns are independent
 MOST_RIVALS = 2
 NEAR_BITS_SHARE = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
+SAME_AS_ONES = 0.9  # rank correlation from which on a trait is little else than how many ones a row has
 LEAST_BETTER_GUESSED_SHARE = 0.01  # of the hidden cells, that a model guesses better than the average row
 MOST_NEIGHBOURS = 5000  # rows of which the neighbours are looked at
 N_SHUFFLES = 100  # of labels, to see what chance does
@@ -72,11 +73,12 @@ def findings(
     """
     where = where if where is not None and where.converged else None
     first = _best(models, table, unfinished, together)
-    known = "" if where is None else _labels(table.labels, where.means, [m for m in meanings if m.gallery is None])
+    axes = [] if where is None else [one for one in meanings if one.gallery is None]
+    known = "" if where is None else _labels(table.labels, where.means, axes)
     if not models or (_alone(models) is not None and not is_sure(models)):
         return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
     gallery = next((g for g in galleries if g.name == models[0].name and (g.layers or g.trees)), None)
-    use = known or _guesses(guesses, table.real) or ("" if where is None else _surprise(where, table))
+    use = known or _ones(axes) or _guesses(guesses, table.real) or ("" if where is None else _surprise(where, table))
     texts = (first, "" if gallery is None else _causes(gallery, table), use)
     return tuple(text for text in texts if text)
 
@@ -263,6 +265,12 @@ def _guesses(guesses: Guesses | None, real: bool) -> str:
         f"{text} guesses {guesses.right:.0%} of the hidden bits right; the average row alone would give "
         f"{guesses.right_alone:.0%}."
     )
+
+
+def _ones(meanings: Sequence[Meaning]) -> str:
+    """Say that a trait is how many ones a row has, which is the first thing to know of the map."""
+    ones = next((one for one in meanings if not one.label and abs(one.value) >= SAME_AS_ONES), None)
+    return "" if ones is None else f"On the map {ones.of} is little else than {goes_with(ones)}."
 
 
 def _surprise(where: Map, table: Table) -> str:

@@ -19,9 +19,22 @@ from latentbits.explorer.content import Labels, Map, Meaning, Table
 from latentbits.reports.many_tests import adjusted
 from latentbits.reports.summaries.records import Gallery
 
-__all__ = ["axis_title", "colouring", "felt", "in_words", "meanings_of", "names_for", "poles_of", "strength"]
+__all__ = [
+    "axis_title",
+    "colouring",
+    "felt",
+    "goes_with",
+    "has_order",
+    "in_words",
+    "meanings_of",
+    "name_of",
+    "names_for",
+    "poles_of",
+    "strength",
+]
 
 MOST_P = 0.01  # adjusted p below which a meaning is reported
+ORDERED_SHARE = 0.5  # of the variance that kinds explain, from which on their order is said to
 LEAST_EFFECT = {"rank correlation": 0.3, "AUC": 0.7, "eta squared": 0.1}
 FEWEST_ROWS = 8  # that a test is made of
 FEWEST_OF_A_KIND = 5
@@ -59,7 +72,30 @@ def meanings_of(table: Table, where: Map | None, galleries: Sequence[Gallery]) -
         for found, p in zip(made, adjusted(np.array([found.p for found in made]), "holm"))
         if p < MOST_P and abs(found.value) >= LEAST_EFFECT[found.measure]
     ]
-    return tuple(sorted(said, key=strength, reverse=True))
+    return tuple(sorted(_once(said), key=strength, reverse=True))
+
+
+def _once(said: Sequence[Meaning]) -> Iterator[Meaning]:
+    """Keep one meaning of each label and cause: of numbers that were tested as kinds, too, the order if it says most.
+
+    Grades go up or down along an axis; codes of kinds lie anywhere along it, and their order says little.
+    """
+    for one in said:
+        measures = {
+            other.measure: strength(other) ** 2
+            for other in said
+            if (other.label, other.of, other.gallery, other.layer) == (one.label, one.of, one.gallery, one.layer)
+        }
+        by_order, by_kind = measures.get("rank correlation", 0.0), measures.get("eta squared", 0.0)
+        best = "rank correlation" if by_order >= ORDERED_SHARE * by_kind else "eta squared"
+        if len(measures) == 1 or one.measure == best:
+            yield one
+
+
+def has_order(labels: Labels, meanings: Sequence[Meaning]) -> bool:
+    """Say whether kinds are to be shown in their order: numbers of which no axis says that they are mere codes."""
+    as_kinds = (one.label == labels.name and one.measure == "eta squared" and one.gallery is None for one in meanings)
+    return labels.ordered and not any(as_kinds)
 
 
 def strength(meaning: Meaning) -> float:
@@ -178,6 +214,8 @@ def _tested(labels: Labels, where: Map | None, galleries: Sequence[Gallery]) -> 
         scales, ranks = [scales[i] for i in varying], stats.rankdata(places[:, varying], axis=0)
         if labels.numbers is None:
             yield from _of_kinds(labels, labels.codes[rows], scales, ranks)
+            if labels.ordered:
+                yield from _of_numbers(labels, labels.codes[rows], scales, ranks)
         elif np.ptp(labels.numbers[rows]) > 0:
             yield from _of_numbers(labels, labels.numbers[rows], scales, ranks)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.explorer.content import Content, Labels, Map, Maps, Meaning, Misfit, ModelRow, Table
-from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, names_for
+from latentbits.explorer.meanings import ONES, axis_title, colouring, has_order, in_words, names_for
 from latentbits.explorer.typed_arrays import Arrays
 from latentbits.reports.render import plain
 from latentbits.reports.summaries.records import Gallery, Layer, Tree
@@ -26,7 +26,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
         "title": content.title,
         "unit": content.unit,
         "n_close": content.n_close,
-        "table": _table(content.table, arrays),
+        "table": _table(content.table, content.meanings, arrays),
         "map": None if content.map is None else _map(content.map, content, arrays),
         "maps": None if content.maps is None else _maps(content.maps, arrays),
         "misfit": None if content.misfit is None else _misfit(content.misfit),
@@ -36,7 +36,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
         "spectra": None,
         "courses": [{"name": c.name, "values": _thinned(c.values)} for c in content.courses],
     }
-    if content.morph is not None:
+    if content.morph is not None and content.table.image_shape is not None:
         head["morph"] = {"name": content.morph.name}
         arrays.add("morph.weights", content.morph.weights, "f4")
         arrays.add("morph.phi", content.morph.phi, "f4")
@@ -51,7 +51,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
     return head, arrays
 
 
-def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
+def _table(table: Table, meanings: Sequence[Meaning], arrays: Arrays) -> dict[str, Any]:
     missing = np.isnan(table.values)
     if table.real:
         arrays.add("rows.values", table.values, "f4")  # scaled numbers would lose a column with outliers
@@ -73,7 +73,12 @@ def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
         "real": table.real,
         "image_shape": None if table.image_shape is None else list(table.image_shape),
         "labels": [
-            {"name": labels.name, "levels": list(labels.levels), "numeric": labels.numbers is not None}
+            {
+                "name": labels.name,
+                "levels": list(labels.levels),
+                "numeric": labels.numbers is not None,
+                "ordered": has_order(labels, meanings),
+            }
             for labels in table.labels
         ],
         "row_names": None if table.row_names is None else list(table.row_names),

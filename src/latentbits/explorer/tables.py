@@ -407,7 +407,7 @@ def shown_labels(
 ) -> tuple[tuple[Labels, ...], tuple[tuple[str, str], ...]]:
     """Give what is known of some rows of a table, and the names of labels that say nothing, with the reason.
 
-    Numbers of more than ten different values, or with fractions, stay numbers; fewer whole ones are kinds.
+    Numbers of more than ten different values, or with fractions, stay numbers; fewer whole ones are kinds in an order.
     """
     found, left_out = [], []
     for name, values in labels.items():
@@ -424,7 +424,8 @@ def shown_labels(
         elif len(levels) > min(MOST_LEVELS, known // 2):
             why = f"{len(levels):,} different ones in {known:,} rows: too many to be kinds"
         else:
-            found.append(Labels(name, tuple(map(shown_text, levels)), codes[rows]))
+            in_order = numbers is not None and len(levels) > 2
+            found.append(Labels(name, tuple(map(shown_text, levels)), codes[rows], ordered=in_order))
             continue
         left_out.append((name, why))
     return tuple(found), tuple(left_out)

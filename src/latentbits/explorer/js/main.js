@@ -50,7 +50,8 @@ async function start() {
   );
   const rows = new Rows(head, arrays);
   const state = new State();
-  state.set({ lines: head.map?.lines ?? [] });
+  // arrows of pixels say nothing
+  state.set({ lines: head.map?.lines ?? [], columns: head.table.image_shape ? "lines" : "arrows" });
   showMap(rows, state);
   showMaps(rows, state);
   showLoadings(rows);

@@ -158,7 +158,7 @@ export function againLine(found, rounds) {
   const fits = rounds === 1 ? "a fit to a part of the rows" : `fits to ${rounds} parts of the rows`;
   const times = rounds === 1 ? ["not found again", "found again"][found] : `found again ${found} of ${rounds} times`;
   return make("p", {
-    class: found < rounds ? "tiny unsure" : "tiny",
+    class: found < rounds && rounds > 1 ? "tiny unsure" : "tiny", // one round says little
     text: times,
     title: `Of ${fits}, which share rows: whether one of their causes is on in the same rows (correlation 0.9 or more).`,
   });
@@ -211,14 +211,15 @@ export function exampleRows(title, rows, page, counted = rows, end = "") {
     return pick;
   });
   const kinds = shape ? "" : labelCounts(counted.map((row) => table.kind(row)));
+  const of = kinds && `: ${table.table.labels[table.kindLabel()].name} ${kinds}`;
   return make("div", { class: "examples", role: "group", "aria-label": title }, [
-    make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") + end }),
+    make("p", { class: "tiny", text: title + of + end }),
     make("div", { class: shape ? "thumbs" : "names" }, buttons),
   ]);
 }
 
 /**
- * How often each label occurs, the most frequent first: "9 republican, 3 democrat".
+ * How often each label occurs, the most frequent first: "republican (9), democrat (3)".
  * @param {string[]} labels "" for none
  */
 export function labelCounts(labels) {
@@ -227,7 +228,7 @@ export function labelCounts(labels) {
   for (const label of labels) if (label) counts.set(label, (counts.get(label) ?? 0) + 1);
   return [...counts]
     .sort((a, b) => b[1] - a[1])
-    .map(([label, count]) => `${count} ${label}`)
+    .map(([label, count]) => `${label} (${count})`)
     .join(", ");
 }
 

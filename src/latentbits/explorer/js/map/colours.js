@@ -95,7 +95,7 @@ function ofAll(rows, choice, dark, cost) {
 
 /** @param {Rows} rows @param {number} which @param {boolean} dark @returns {Colouring} */
 function byLabel(rows, which, dark) {
-  const { name, levels, numeric } = rows.table.labels[which];
+  const { name, levels, numeric, ordered } = rows.table.labels[which];
   const given = rows.arrays[`labels.${which}`].data;
   if (numeric) return byNumber(name, /** @type {Float32Array} */ (given), dark);
   const known = new Uint16Array(rows.n);
@@ -110,7 +110,7 @@ function byLabel(rows, which, dark) {
   const codes = known.map((level) => codeOf[level]);
   const palette = dark ? DARK_PALETTE : LIGHT_PALETTE;
   const shade = dark ? "dark" : "light";
-  const colours = palette.slice(0, own.length);
+  const colours = palette.slice(0, own.length).map((one, k) => (ordered ? rampColour(k / (own.length - 1)) : one));
   const names = own.map((level) => levels[level]);
   if (others) {
     colours.push(OTHERS[shade]);

@@ -50,7 +50,7 @@ function levelButton(level, code, figure, again) {
     [
       swatch,
       make("span", { class: "name", text: level.name }),
-      make("span", { class: "count", text: level.count.toLocaleString("en") }),
+      make("span", { class: "count", text: `(${level.count.toLocaleString("en")})` }),
     ],
   );
   const change = () => {

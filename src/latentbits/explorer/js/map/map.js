@@ -44,8 +44,8 @@ export function showMap(rows, state) {
       class: "note",
       id: "map-keys",
       text:
-        "Drag to move, turn the wheel or pinch to zoom, click to pick a row (A), Ctrl-click for a second one (B), " +
-        `Shift-drag to draw a lasso. With the map in focus: ${KEYS}${head.maps ? KEY_BACK : ""}`,
+        "Drag to move, turn the wheel or pinch to zoom, click to pick a row (A), " +
+        `${head.morph ? "Ctrl-click for a second one (B), " : ""}Shift-drag to draw a lasso. With the map in focus: ${KEYS}${head.maps ? KEY_BACK : ""}`,
     }),
   ]);
   element.append(columnControl(rows, state, figure, names.id));
@@ -325,7 +325,7 @@ class MapControl {
   modes() {
     const about = {
       lasso: "Draw around rows to select them (or Shift-drag)",
-      second: "Pick a second row: the other end of the morph (or Ctrl-click)",
+      ...(this.figure.rows.head.morph && { second: "Pick a second row: the other end of the morph (or Ctrl-click)" }),
     };
     for (const [mode, title] of Object.entries(about)) {
       const text = mode === "lasso" ? "Lasso" : "Second row";

@@ -82,8 +82,8 @@ function columnInput(rows, names, label, take) {
  */
 export function columnControl(rows, state, figure, names) {
   const select = make("select", { id: "columns-as" }, [
-    make("option", { value: "lines", text: rows.real ? "nothing" : "lines P = ½" }),
     make("option", { value: "arrows", text: "arrows" }),
+    make("option", { value: "lines", text: rows.real ? "nothing" : "lines P = ½" }),
   ]);
   const lines = rows.real ? make("span") : lineControl(rows, state, figure, names);
   const note = make("span", { class: "note", text: "those that change most, where their names have room" });

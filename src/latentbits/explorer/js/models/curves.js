@@ -13,12 +13,12 @@ export function showSpectra(head) {
   const { binary, latent, n_components: kept } = head.spectra;
   const negative = latent.filter((/** @type {number} */ value) => value < 0).length;
   const words = [
-    "Eigenvalues of the covariances of the bits (C^ss) and of the correlations of the Gaussian variables behind them (C^xx), the largest first.",
-    `The clipped Gaussian keeps ${kept}: where C^xx falls steeply to a floor, few hidden variables are behind many bits.`,
+    "How much the bits vary along each direction (eigenvalues of their covariances), and the Gaussian variables behind them (of their correlations), the largest first.",
+    `The clipped Gaussian keeps ${kept}: where the hidden variables' fall steeply to a floor, few of them are behind many bits.`,
   ];
   if (negative) {
     words.push(
-      `${negative} of the ${latent.length} of C^xx ${negative > 1 ? "are" : "is"} negative: it is put together pair by pair, and no Gaussian has all of these correlations at once.`,
+      `${negative} of the ${latent.length} of the hidden variables ${negative > 1 ? "are" : "is"} negative: correlations are found pair by pair, and no Gaussian has all of these at once.`,
     );
   }
   const points = (/** @type {number[]} */ values) =>
@@ -31,8 +31,8 @@ export function showSpectra(head) {
       x: "rank",
       y: "eigenvalue",
       series: [
-        { name: "C^xx: hidden", colour: 1, points: points(latent), dots: latent.length <= 100 },
-        { name: "C^ss: bits", colour: 0, points: points(binary), dots: binary.length <= 100 },
+        { name: "hidden variables", colour: 1, points: points(latent), dots: latent.length <= 100 },
+        { name: "bits", colour: 0, points: points(binary), dots: binary.length <= 100 },
       ],
       fromZero: true,
       mark: { x: kept + 0.5, text: `${kept} kept` },
@@ -56,9 +56,7 @@ export function showCourses(head) {
     }))
     .filter((/** @type {any} */ series) => series.points.length > 1);
   if (!all.length) {
-    part("courses-section")?.remove();
-    document.querySelector('nav a[href="#courses-section"]')?.remove();
-    return;
+    return part("courses-section")?.remove();
   }
   const about = `What learning lowers, in ${head.unit}, after each pass over the rows. Families measure it differently (some, a bound; noisy OR, the rows together with their causes): compare models by the table above, not by these.`;
   const chosen = new Set(all.map((series) => series.name));

@@ -12,6 +12,7 @@ import { bitsAlong, crossFade, differing, farPair, flippingPair, flipsOf, shortW
 /** @import {Flip, Way} from "./flips.js" */
 
 const STAGES = 9;
+const SLIDER_STEP = 0.005; // of the slider
 const SECONDS = 5; // that a play takes
 const TOO_FEW = 3; // flips: another pair is looked for
 const TRIES = 30; // random pairs, until bits flip
@@ -79,10 +80,7 @@ function completeRows(table) {
 
 /** @param {any} head */
 function aboutMorph(head) {
-  const half = head.table.image_shape
-    ? "cross-fade passes through greys that no row has"
-    : "cross-fade passes through halves that no row has";
-  return `Rows are points in the space of the ${head.morph.name}. On the straight way from one to the other bits flip one by one, so that each stage is a row of bits; the ${half}.`;
+  return `Rows are points in the space of the ${head.morph.name}. On the straight way from one to the other bits flip one by one, so that each stage is a row of bits; the cross-fade passes through greys that no row has.`;
 }
 
 /** The way between two rows. @param {Arrays} arrays @param {[number, number]} rows */
@@ -118,21 +116,20 @@ function randomPair(n, arrays) {
 /** The slider and what follows it. @param {Rows} table */
 function morphView(table) {
   const { head, arrays } = table;
-  const shape = head.table.image_shape;
   /** @type {MorphNow | null} */
   let now = null;
   const slider = make("input", {
     type: "range",
     min: 0,
     max: 1,
-    step: 0.005,
+    step: SLIDER_STEP,
     value: 0.5,
     "aria-label": "Stage of the morph",
   });
   const output = make("output", { class: "stage" });
   const ends = make("p", { class: "note ends-note" });
   const short = make("p", { class: "note short-way", role: "status" });
-  const stage = shape ? imageStage(shape) : listStage(head);
+  const stage = imageStage(head.table.image_shape);
   const track = make("div", { class: "track", "aria-hidden": "true" });
   const update = () => {
     if (!now) return;
@@ -166,7 +163,8 @@ function morphView(table) {
     now = { rows, ends: rows.map((row) => table.cells(row)), way, flips: flipsOf(way) };
     ends.textContent = endWords(now, table);
     short.textContent = shortWayWords(now.flips.length, differing(now.ends[0], now.ends[1]), table.d);
-    stage.element.hidden = !shape && now.flips.length === 0; // a table without a line
+    // where half of the bits have flipped; the slider has steps
+    slider.value = String(Math.ceil((now.flips[now.flips.length >> 1]?.t ?? 0.5) / SLIDER_STEP) * SLIDER_STEP);
     track.replaceChildren(
       ...now.flips.map((flip) => {
         const tick = make("span", { class: flip.on ? "on" : "off" });
@@ -279,75 +277,4 @@ function stripSheet(strips, shape) {
     });
   });
   return sheet;
-}
-
-/**
- * Rows of named bits: the bits that flip, in their order, each with both rows' values and the cross-fade's.
- * @param {any} head
- */
-function listStage(head) {
-  const body = make("tbody");
-  const titles = [make("th", { scope: "col" }), make("th", { scope: "col" })];
-  const same = make("p", { class: "note" });
-  const header = make("tr", {}, [
-    ...["flips at", "column"].map((text) => make("th", { scope: "col", text })),
-    titles[0],
-    ...["morph", "cross-fade"].map((text) => make("th", { scope: "col", text })),
-    titles[1],
-  ]);
-  const caption = make("caption", { class: "unseen", text: "Bits that flip, in the order of the model" });
-  const table = make("table", { class: "flips" }, [caption, make("thead", {}, [header]), body]);
-  return {
-    element: make("div", {}, [make("div", { class: "scroll tall", tabindex: 0 }, [table]), same]),
-    /** @param {MorphNow} now @param {string[]} names */
-    start(now, names) {
-      titles.forEach((title, end) => {
-        title.textContent = names[end];
-      });
-      const lines = now.flips.map(({ column, t }) =>
-        make("tr", {}, [
-          make("td", { text: t.toFixed(3) }),
-          make("th", { scope: "row", text: head.table.columns[column] }),
-          ...[now.ends[0][column], Number.NaN, Number.NaN, now.ends[1][column]].map((value) => bitCell(value)),
-        ]),
-      );
-      body.replaceChildren(...lines);
-      const bits = bitsAlong(now.way, 0);
-      const on = bits.reduce((sum, bit) => sum + bit, 0) - now.flips.filter((flip) => !flip.on).length;
-      const left = bits.length - now.flips.length;
-      same.textContent = left ? `The other ${left} do not flip on the model's way: ${on} on, ${left - on} off.` : "";
-    },
-    /** @param {MorphNow} now @param {number} t @param {Float32Array} bits */
-    update(now, t, bits) {
-      const fade = crossFade(now.ends[0], now.ends[1], t);
-      now.flips.forEach((flip, i) => {
-        const line = body.children[i];
-        line.classList.toggle("passed", bits[flip.column] > 0 === flip.on);
-        fillBit(/** @type {HTMLElement} */ (line.children[3]), bits[flip.column]);
-        fillBit(/** @type {HTMLElement} */ (line.children[4]), fade[flip.column]);
-      });
-    },
-    /** @returns {Array<[string, () => void]>} */
-    actions: () => [],
-  };
-}
-
-/** @param {number} value */
-function bitCell(value) {
-  const cell = make("td", { class: "bit" }, [
-    make("span", { class: "bit-swatch", "aria-hidden": "true" }),
-    make("span"),
-  ]);
-  fillBit(cell, value);
-  return cell;
-}
-
-/** @param {HTMLElement} cell @param {number} value 0 to 1, NaN for missing */
-function fillBit(cell, value) {
-  const [swatch, text] = /** @type {HTMLElement[]} */ ([...cell.children]);
-  const missing = Number.isNaN(value);
-  swatch.style.background = missing
-    ? "var(--missing)"
-    : `color-mix(in srgb, var(--on) ${Math.round(100 * value)}%, var(--off))`;
-  text.textContent = missing ? "missing" : String(Math.round(100 * value) / 100);
 }

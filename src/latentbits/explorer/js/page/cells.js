@@ -4,7 +4,7 @@ import { lettersOf } from "./dom.js";
 
 /** @import {Arrays} from "./arrays.js" */
 
-/** @typedef {{name: string, levels: string[], numeric: boolean}} Label */
+/** @typedef {{name: string, levels: string[], numeric: boolean, ordered?: boolean}} Label */
 
 const NO_LABEL = 65535;
 
@@ -140,10 +140,11 @@ export class Rows {
     return this.table.labels[which]?.levels[this.arrays[`labels.${which}`].data[i]] ?? "";
   }
 
-  /** Name and kind: "row 17 (7)". @param {number} i */
+  /** Name and kind: "row 17 (digit 7)", "Ann (left)". @param {number} i */
   title(i) {
     const kind = this.kind(i);
-    return this.name(i) + (kind ? ` (${kind})` : "");
+    const what = Number.isNaN(Number(kind)) ? "" : `${this.table.labels[this.kindLabel()]?.name} `;
+    return this.name(i) + (kind ? ` (${what}${kind})` : "");
   }
 
   /**

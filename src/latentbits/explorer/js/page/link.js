@@ -17,7 +17,7 @@ const SAID = 2500; // milliseconds that a button tells what it did
  * @property {number} [map] of several, from 1
  * @property {number[]} [lines]
  * @property {number[]} [hidden] colours whose rows are not shown
- * @property {"arrows"} [columns] how columns are drawn
+ * @property {"arrows" | "lines"} [columns] how columns are drawn
  * @property {number[]} [lasso] its corners
  * @property {string} [rowsBy] order of the table's picture
  * @property {string} [columnsBy]
@@ -70,7 +70,8 @@ export function seenIn(fragment) {
     const numbers = parts.get(name);
     if (numbers !== null) seen[name] = numbers.split(".").flatMap((text) => number(text) ?? []);
   }
-  if (parts.get("columns") === "arrows") seen.columns = "arrows";
+  const columns = parts.get("columns");
+  if (columns === "arrows" || columns === "lines") seen.columns = columns;
   const corners = (parts.get("lasso") ?? "").split(",").map((text) => (text ? Number(text) : Number.NaN));
   if (corners.length >= 6 && corners.length % 2 === 0 && corners.every(Number.isFinite)) seen.lasso = corners;
   const [rowsBy, columnsBy] = ["rows-by", "columns-by"].map((name) => parts.get(name));
@@ -148,7 +149,7 @@ function seenNow(now, first, numberOf) {
     ...(now.colour !== first.colour && { colour: now.colour }),
     ...(now.lines.join() !== first.lines.join() && { lines: now.lines }),
     ...(now.hidden.length && { hidden: now.hidden }),
-    ...(now.columns === "arrows" && { columns: now.columns }),
+    ...(now.columns !== first.columns && { columns: now.columns }),
     ...(now.lasso.length && { lasso: now.lasso }),
     ...(now.rowsBy !== first.rowsBy && { rowsBy: now.rowsBy }),
     ...(now.columnsBy !== first.columnsBy && { columnsBy: now.columnsBy }),

@@ -36,7 +36,7 @@ export class State {
       colour: "none",
       map: null,
       lines: [],
-      columns: "lines",
+      columns: "arrows",
       rowsBy: "",
       columnsBy: "",
       view: null,

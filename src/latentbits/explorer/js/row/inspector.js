@@ -126,7 +126,7 @@ function showRow(body, row, inspection) {
       : `${odd.length} of ${rows.d - holes} cells ${odd.length === 1 ? "is" : "are"} surprising given the others.`,
   ];
   if (holes) facts.push(`${holes} ${holes === 1 ? "is" : "are"} missing and filled in.`);
-  body.replaceChildren(title, rowButtons(row, state), make("p", { class: "note", text: facts.join(" ") }));
+  body.replaceChildren(title, rowButtons(row, state, head.morph), make("p", { class: "note", text: facts.join(" ") }));
   if (head.table.image_shape) body.append(...threeImages(rows, cells, story, odd, head.table.image_shape));
   else
     body.append(
@@ -142,14 +142,14 @@ export function surprisingOf(story) {
     .sort((a, b) => story.surprise[a] - story.surprise[b] || a - b);
 }
 
-/** @param {number} row @param {State} state */
-function rowButtons(row, state) {
+/** @param {number} row @param {State} state @param {unknown} morph for which there may be a second row */
+function rowButtons(row, state, morph) {
   const { picked } = state.choices;
   return make("p", { class: "downloads" }, [
     button(picked === row ? "let go" : "keep (A)", () =>
       state.set({ picked: picked === row ? null : row, hovered: row }),
     ),
-    button("use as second row (B)", () => state.set({ other: row })),
+    ...(morph ? [button("use as second row (B)", () => state.set({ other: row }))] : []),
   ]);
 }
 

@@ -16,7 +16,9 @@ __all__ = ["data"]
 
 @click.command(short_help="List, describe and fetch public data sets.")
 @click.argument("name", required=False, shell_complete=public_sets)
-@click.option("-o", "--out", "output", type=click.Path(dir_okay=False), help="Write the set (csv, tsv, npy, npz or parquet).")
+@click.option(
+    "-o", "--out", "output", type=click.Path(dir_okay=False), help="Write the set (csv, tsv, npy, npz or parquet)."
+)
 @click.option("--split", metavar="NAME", help="Only these rows: train, valid or test.")
 @common_options
 def data(name: str | None, output: str | None, split: str | None, as_json: bool) -> None:

@@ -50,11 +50,6 @@ def on(x: float, y: float) -> Callable[[Any], None]:
     return act
 
 
-def as_arrows(page: Any) -> None:
-    """Draw the columns as arrows."""
-    page.select_option("#columns-as", "arrows")
-
-
 def at_the_map(page: Any) -> None:
     """Scroll to the map."""
     page.evaluate("document.querySelector('#map').scrollIntoView()")
@@ -65,9 +60,9 @@ SHOTS = {
     "digits-dark": Shot("digits", on(0.6, 0.5), dark=True),
     "digits-phone": Shot("digits", at_the_map, phone=True),
     "digits-causes": Shot("digits", part="#causes-section"),
-    "answers": Shot("lsat7", as_arrows, part=".map-grid"),
+    "answers": Shot("lsat7", part=".map-grid"),
     "votes": Shot("house_votes_84", on(0.47, 0.35), part=".map-grid"),
-    "mite": Shot("mite", as_arrows, part="#map-section"),
+    "mite": Shot("mite", part="#map-section"),
     "groceries": Shot("groceries", over(0.75, 0.62), part="#map-section"),
     "twos": Shot("usps_twos", on(0.3, 0.3), part="#map-section"),
     "twos-morph": Shot("usps_twos", part="#morph-section"),

@@ -10,11 +10,11 @@ import pytest
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("id,a,b,c\n1,0,1,0\n2,1,0,1\n7,1,1,0\n", "('id') holds 2. The other columns hold bits"),
-        ("id,a,b,c\n1,0,1,0\n2,1,0,1\n7,1,1,0\n", "leave 'id' out (--labels id)."),
+        ("id,a,b,c\n1,0,1,0\n2,1,0,1\n7,1,1,0\n", "that hold no bits: id (with 2, 7). If 2 and 7 mark missing cells"),
+        ("id,a,b,c\n1,0,1,0\n2,1,0,1\n7,1,1,0\n", "Or --binarize 0.5, say, takes all numbers above 0.5 as 1.\n"),
         ("a|b\n0|1\n1|0\n", "A cell such as '0|1' may be several: columns must be separated by"),
-        ("a,b,c\n0,9,1\n1,0,1\n", "('b') holds 9. The other columns"),
-        ("a,b\n-1,1\n1,-1\n", "holds -1. If -1 marks a missing bit"),
+        ("a,b,c\n0,9,1\n1,0,1\n", "b (with 9). If 9 marks missing cells"),
+        ("a,b\n-1,1\n1,-1\n", "If bits are -1 and 1, --binarize 0 takes them."),
         ("a,b\n0,n/a\nn/a,1\n1,0\n", "If n/a marks missing cells: latentbits fit x.csv -m product --missing n/a."),
     ],
 )

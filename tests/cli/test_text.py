@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 from unicodedata import category
 
+import click
 import jax
 import jax.numpy as jnp
 import pytest
@@ -160,7 +161,7 @@ def test_warnings_and_tracebacks(capsys):
 
 @pytest.mark.parametrize("kind", ["machine", "device"])
 def test_out_of_memory_is_one_line(tool, csv, monkeypatch, kind):
-    def fail(*arguments):
+    def fail(*arguments, **options):
         if kind == "machine":
             raise MemoryError("Unable to allocate 93. GiB\nand more")
         jnp.zeros(10**15).block_until_ready()
@@ -175,7 +176,7 @@ def test_out_of_memory_is_one_line(tool, csv, monkeypatch, kind):
 
 
 def test_other_errors_of_jax_are_mistakes_of_ours(tool, csv, monkeypatch):
-    def fail(*arguments):
+    def fail(*arguments, **options):
         raise jax.errors.JaxRuntimeError("INTERNAL: no kernel")
 
     monkeypatch.setattr("latentbits.cli.compare.load_rows", fail)
@@ -240,3 +241,16 @@ def test_every_command_in_ascii(write_csv, few, tmp_path, process):
     assert (out + err).isascii()
     assert "±".encode("ascii", "backslashreplace") in out
     assert (tmp_path / "Ω.html").exists()
+
+
+def test_advice_names_options_that_the_command_has():
+    """A clause that names another argument is left out, and what is wrong stays."""
+    steep = "the log-likelihood is known to ±0.3 nats only: weight_prior=3, say, makes slopes less steep"
+    hints = "Or binarize=0.5, say, takes all numbers above 0.5 as 1.", "Or real=True takes all as real numbers."
+    with click.Context(click.Command("explore", params=[click.Option(["--binarize"]), click.Option(["--real"])])):
+        assert console.own_advice(steep) == "the log-likelihood is known to ±0.3 nats only"
+        assert [console.own_advice(hint) for hint in hints] == list(hints)
+    with click.Context(click.Command("fit", params=[click.Option(["--weight-prior"])])):
+        assert console.own_advice(steep) == steep
+        assert [console.own_advice(hint) for hint in hints] == ["", ""]
+        assert console.own_advice("column 'x=1' is constant, a=b.") == "column 'x=1' is constant, a=b."

@@ -69,7 +69,7 @@ def compare(
     Ctrl-C ends it, prints the table of the models that are finished, and exits with 130.
     """
     check_checkpoint(checkpoint, resume)
-    rows = load_rows(source, reading)
+    rows = load_rows(source, reading, guess="numbers" if binarize is None else "text")
     check_bits(rows, binarize)
     from latentbits.choosing.compare import compare as run_comparison
 

@@ -25,6 +25,7 @@ __all__ = [
     "common_options",
     "give",
     "in_one_line",
+    "own_advice",
     "prepare_streams",
     "printed_warnings",
     "say",
@@ -43,6 +44,10 @@ AS_OPTIONS = {
     "key=": "--key",
     "real=True": "--real",
 }
+
+
+ADVISED = re.compile(r"\b(binarize|max_iter|n_init|n_nodes|real|smoothing|weight_prior)=")
+CLAUSE = re.compile(rf"(?:^|[:.;,] )[^:.;,]*{ADVISED.pattern}(?:[^:.;,]|[.,](?! )|, say,)*[.]?")
 
 
 # --- where text leaves the tool ---
@@ -79,7 +84,7 @@ def printed_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
     for text in dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)):
         if names is not None:  # tables are plain arrays here, and estimators know the numbers of columns only
             text = re.sub(r"\bcolumn (\d{1,9})\b", lambda found: _named(names, found), text)
-        say(f"warning: {as_options(text)}")
+        say(f"warning: {as_options(own_advice(text))}")
 
 
 def _named(names: Sequence[str], found: re.Match[str]) -> str:
@@ -125,6 +130,19 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, OSError):
         text = re.sub(r"^\[(Errno|WinError) \d+\] ", "", text)
     return as_options(text) or type(error).__name__
+
+
+def own_advice(text: str) -> str:
+    """Leave out the clauses of a message that name arguments for which the command has no option."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return text
+    there = {parameter.name for parameter in context.command.get_params(context)}
+
+    def kept(found: re.Match[str]) -> str:
+        return "" if set(ADVISED.findall(found[0])) - there else found[0]
+
+    return CLAUSE.sub(kept, text).strip()
 
 
 # --- the process ---

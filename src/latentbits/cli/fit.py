@@ -16,6 +16,7 @@ from latentbits.cli.inputs import (
     Reading,
     data_argument,
     fit_named,
+    labels_beside,
     load_rows,
     reading_options,
     weights_option,
@@ -150,8 +151,8 @@ def fit(
     to_report = report_file(report)
     written = {"--out": output, "--report": to_report, **files}
     outputs = Outputs(written, tables=tuple(files), read=(source,))  # before minutes
-    rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)
+    rows = load_rows(source, reading, streams=True, guess=labels_beside(estimator))
     say(
         f"fitting {name_of(estimator)}"
         + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latentbits.cli.completion import model_files, tables_and_sets
-from latentbits.cli.console import printed_warnings, say
+from latentbits.cli.console import own_advice, printed_warnings, say
 
 if TYPE_CHECKING:
     from latentbits.data.columns import ColumnsError, Odd
@@ -26,6 +26,7 @@ __all__ = [
     "check_bits",
     "data_argument",
     "fit_named",
+    "labels_beside",
     "load_model",
     "load_rows",
     "model_argument",
@@ -143,7 +144,7 @@ def load_rows(source: str, reading: Reading, *, streams: bool = False, guess: st
     """Load the table that DATA names: a file if there is one of that name, else a public set.
 
     `streams` says that the command reads rows by passes alone: large files, and several, then stay on the disk.
-    `guess` says which columns that hold no bits are labels if none are named: "nothing", "text", or "numbers" too.
+    `guess` says which columns that hold no bits are labels, named or not: "nothing", "text", or "numbers" too.
     """
     from latentbits.core.errors import DataError, did_you_mean, did_you_mean_file
     from latentbits.data.columns import ColumnsError
@@ -195,7 +196,9 @@ def _with_command(error: ColumnsError) -> str:
     context = click.get_current_context().find_root()
     command = shlex.join(["latentbits", *context.meta.get(ARGUMENTS, ()), *options])
     whether = " and ".join(error.conditions.values())
-    return " ".join([error.what, *([f"If {whether}: {command}."] if options else []), *error.hints])
+    return " ".join(
+        [error.what, *([f"If {whether}: {command}."] if options else []), *map(own_advice, error.hints)]
+    ).strip()
 
 
 def _load_file(source: str, reading: Reading, guess: str) -> Rows:
@@ -340,6 +343,11 @@ def check_bits(rows: Rows, binarize: float | None) -> None:
         encode_bits(rows.values, binarize=binarize, names=rows.names)
 
 
+def labels_beside(estimator: Any) -> str:
+    """Say which columns are labels beside those of an estimator: numbers are where it takes bits as they are."""
+    return "text" if estimator.takes_reals or getattr(estimator, "binarize", None) is not None else "numbers"
+
+
 def fit_named(estimator: Any, rows: Rows, checkpoint: Any = None) -> Any:
     """Fit, with the names of the columns kept as if they had come in a frame."""
     import numpy as np
@@ -411,10 +419,28 @@ def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:
     return model, tuple(str(name) for name in found)
 
 
+def _of_model(rows: Rows, names: tuple[str, ...] | None) -> Rows:
+    """Leave out columns of numbers that a model does not know, and that were labels when it was fitted."""
+    import numpy as np
+
+    from latentbits.data.columns import of_numbers, taken_as_labels
+
+    if names is None or rows.names is None or type(rows.values) is not np.ndarray or rows.values.dtype.kind != "f":
+        return rows
+    others = [(j, of_numbers(name, name, rows.values[:, j])) for j, name in enumerate(rows.names) if name not in names]
+    odd = {j: one for j, one in others if one is not None}
+    if odd:
+        say(taken_as_labels(list(odd.values())))
+    kept = [j for j in range(len(rows.names)) if j not in odd]
+    return replace(rows, values=rows.values[:, kept], names=tuple(rows.names[j] for j in kept))
+
+
 def to_apply(model_path: str, source: str, reading: Reading, *, streams: bool = False) -> tuple[Any, Rows]:
     """Load a model, and the table that it is to be applied to, checked against it; `streams` as of `load_rows`."""
     model, names = load_model(model_path)
-    rows = align(load_rows(source, reading, streams=streams), model.n_features_in_, names)
+    rows = align(
+        _of_model(load_rows(source, reading, streams=streams, guess="text"), names), model.n_features_in_, names
+    )
     if not model.takes_reals:
         check_bits(rows, model.binarize)
     return model, rows

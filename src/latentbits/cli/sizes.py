@@ -9,7 +9,15 @@ import click
 
 from latentbits.cli.console import common_options, give, printed_warnings, say
 from latentbits.cli.fit import USUAL, Fit
-from latentbits.cli.inputs import Reading, check_bits, data_argument, load_rows, reading_options, weights_option
+from latentbits.cli.inputs import (
+    Reading,
+    check_bits,
+    data_argument,
+    labels_beside,
+    load_rows,
+    reading_options,
+    weights_option,
+)
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.reports import EXTENSIONS, report_file, show_reports, write_reports
@@ -80,8 +88,8 @@ def sizes(
     path = report_file(output, "--out")
     outputs = Outputs({"--out": path}, read=(source,))
     record = family(model)
-    rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)
+    rows = load_rows(source, reading, streams=True, guess=labels_beside(estimator))
     if not estimator.takes_reals:
         check_bits(rows, estimator.binarize)
     from latentbits.choosing.sizes import size_table

@@ -235,7 +235,8 @@ def _hints(odd: Sequence[Odd]) -> list[str]:
     elif any(
         one.what == "numbers" and (one.use != "marks" or "2" in one.others) for one in odd
     ):  # no cut through marks
-        found.append("Or binarize=0.5, say, takes all numbers above 0.5 as 1, and real=True takes all as real numbers.")
+        found.append("Or binarize=0.5, say, takes all numbers above 0.5 as 1.")
+        found.append("Or real=True takes all as real numbers.")
     if len(odd) == 1 and odd[0].others and SEVERAL.fullmatch(odd[0].others[0]):
         found.append(
             f"A cell such as {odd[0].others[0]!r} may be several: columns must be separated by commas, semicolons, "

@@ -195,10 +195,10 @@ class LinearTrait(WithCriteria):
                 stacklevel=4,
             )
         elif self._may_be_short(result) and (short := self._short_by(engine)) > ENOUGH_NATS:
+            less_steep = ": weight_prior=3, say, makes slopes less steep" if self.weight_prior is None else ""
             warnings.warn(
-                "slopes are so steep for what rows have observed that the nodes of learning give the log-likelihood to "
-                f"±{short:.2g} nats only, and its maximum may be missed by as much: weight_prior=3, say, makes slopes "
-                "less steep, and n_nodes can be given",
+                f"the log-likelihood, by which fits are compared, is known to ±{short:.2g} nats only, since slopes are "
+                f"steep{less_steep}",
                 PrecisionWarning,
                 stacklevel=4,
             )

@@ -374,9 +374,10 @@ class ItemResponse(LinearTrait):
         if not self._by_newton:
             return super()._finish(engine, result)
         if not result.reason.cut_short and (short := self._nats_off(engine)) > NODES_ERROR_NATS:
+            less_steep = ": weight_prior=3, say, makes slopes less steep" if self.weight_prior is None else ""
             warnings.warn(
-                f"slopes are so steep that {ITEM_MOST_NODES} nodes give the log-likelihood to ±{short:.2g} nats only: "
-                "weight_prior=3, say, makes them less steep",
+                f"the log-likelihood, by which fits are compared, is known to ±{short:.2g} nats only, since slopes are "
+                f"steep{less_steep}",
                 PrecisionWarning,
                 stacklevel=6,
             )

@@ -226,6 +226,7 @@ def test_the_page_tells_what_axes_mean_without_scripts():
     assert "trait 2 kind, highest for x eta squared 0.30 &lt; 0.0001 60" in page_text
     for explained in ("AUC is how often", "Eta squared is the share"):  # once, however many lines have one
         assert page_text.count(explained) == 1
+    assert "<dt>rank correlation</dt>" in page.render_page(content)  # the glossary
     page_text = words(dataclasses.replace(content, meanings=(), poles=()))
     assert "Neither axis goes with a label or with how many ones a row has" in page_text
     table = dataclasses.replace(content.table, labels=(), left_out_labels=())

@@ -48,5 +48,6 @@ def test_axes_are_found_again_however_they_are_turned():
     sentence = axes_again(ours, [in_three, one_alone])
     assert sentence.startswith("Trait 1 was found again in 2 of 2 rounds, trait 2 in 1 of 2")
     assert "not to be trusted" in sentence
+    assert axes_again(ours, [one_alone]).endswith("): one round says little.")
     assert "is unknown: no fit of traits" in axes_again(ours, [])
     assert "is unknown: the fits to parts of the rows had one trait" in axes_again(ours, [ours[:, :1]])

@@ -95,9 +95,10 @@ def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
     least, s = f"{np.floor(100 * match.min()) / 100:.2f}", "s" if m > 1 else ""
     if first == second == m:
         return f"The axes were found again in {m} of {m} round{s} (correlation of rows' places at least {least})."
+    so = "an axis that is not found again is not to be trusted" if m > 1 else "one round says little"
     return (
         f"Trait 1 was found again in {first} of {m} round{s}, trait 2 in {second} of {m} (correlation of rows' places "
-        f"{FOUND_CORRELATION} or more; the least is {least}): an axis that is not found again is not to be trusted."
+        f"{FOUND_CORRELATION} or more; the least is {least}): {so}."
     )
 
 

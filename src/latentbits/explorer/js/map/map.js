@@ -56,7 +56,7 @@ export function showMap(rows, state) {
     figure.above.setAttribute("aria-label", nameOfMap(rows, figure));
   };
   describe();
-  state.on(["columns", "map"], describe);
+  state.on(["columns", "lines", "map"], describe);
   const relegend = () => showLegend(legend, figure);
   relegend();
   state.on(["colour", "hidden", "map"], relegend);
@@ -85,7 +85,7 @@ function aboutMap(rows, figure, columns) {
     said.push(
       `An arrow points to where ${rows.real ? "the mean of a column" : "a bit's chance to be 1"} grows; the longer, the more it changes along the map.`,
     );
-  } else if (!rows.real) {
+  } else if (figure.state.choices.lines.length) {
     said.push("On a line a bit is as likely 1 as 0; its strokes point to where it is more likely 1.");
   }
   said.push("The ellipses show how sure the place of a row is: one and two standard deviations.");

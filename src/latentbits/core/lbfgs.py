@@ -47,7 +47,7 @@ def advance(
     value: Float[Array, ""],
     gradient: Float[Array, " size"],
     scale: Float[Array, " size"] | float = 1.0,
-    longest: float = 1.0,
+    plain: Float[Array, " size"] | None = None,
     slack: Float[Array, ""] | float = 0.0,
     forgets: bool = False,
 ) -> tuple[LBFGS, Float[Array, " size"]]:
@@ -59,8 +59,8 @@ def advance(
     ----------
     scale
         Units of the coordinates, in which all directions should bend alike; they may change from pass to pass.
-    longest
-        Length of a step, in these units, before anything is remembered.
+    plain
+        The step where nothing is remembered; the gradient, no longer than 1, if None.
     slack
         How much the value may seem to fall: the accuracy to which it is known.
     forgets
@@ -77,7 +77,9 @@ def advance(
     keeps = (bend > 0) & ~xp.isneginf(state.value)
     points = xp.where(keeps, xp.concatenate([state.points[1:], moved[None]]), 0)
     falls = xp.where(keeps, xp.concatenate([state.falls[1:], fall[None]]), 0)
-    direction = _direction(points * scale, falls / scale, gradient / scale, longest) / scale
+    direction = (
+        _direction(points * scale, falls / scale, gradient / scale, None if plain is None else plain * scale) / scale
+    )
 
     # the parabola through the value and slope at the good point and the value at the trial has its top here
     top = 0.5 * slope / xp.maximum(slope - (value - state.value), xp.finfo(x.dtype).tiny)
@@ -102,9 +104,9 @@ def _direction(
     points: Float[Array, "memory size"],
     falls: Float[Array, "memory size"],
     gradient: Float[Array, " size"],
-    longest: float = 1.0,
+    plain: Float[Array, " size"] | None = None,
 ) -> Float[Array, " size"]:
-    """Multiply the gradient by the remembered inverse Hessian; without memory, make it no longer than `longest`."""
+    """Multiply the gradient by the remembered inverse Hessian; without memory, make it no longer than 1."""
     xp = namespace(points)
     memory = len(points)
     everything = xp.concatenate([points, falls, gradient[None]])
@@ -114,7 +116,7 @@ def _direction(
     bends = xp.sum(xp.where(own, cross, 0), 1)
     length = xp.sqrt(square[-1, -1])
     last = square[-2, -2]
-    scale = xp.where(last > 0, bends[-1] / xp.where(last > 0, last, 1), 1 / xp.maximum(1, length / longest))
+    scale = bends[-1] / xp.where(last > 0, last, 1)
     # rows of empty slots are zero: their diagonal of 1 keeps the system solvable and their share 0
     system = xp.where(own & (cross == 0), 1, xp.triu(cross))
     along, across = gram[:memory, -1], square[:-1, -1]
@@ -124,4 +126,4 @@ def _direction(
     shares = xp.concatenate([second, -scale * first, scale[None]])
     direction = shares @ everything
     climbs = shares @ gram[:, -1] > 0
-    return xp.where(climbs, direction, gradient / xp.maximum(1, length / longest))
+    return xp.where(climbs & (last > 0), direction, gradient / xp.maximum(1, length) if plain is None else plain)

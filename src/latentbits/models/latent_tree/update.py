@@ -106,12 +106,14 @@ def update(
     )
     if state is None:
         return None, params.replace(weights=plain.weights, transition=plain.transition, emission=plain.bits[..., 0])
-    x, n, n_all = (parts.flat() for parts in (at, owned, total))
+    x, image, n, n_all = (parts.flat() for parts in (at, plain, owned, total))
     x, value = xp.sqrt(x), objective(settings, params, shared, stats)
     gradient = xp.where(x > 0, 2 * (n / xp.where(x > 0, x, 1) - n_all * x), 0)
     information = 4 * xp.maximum(n_all, 1)
     slack = ROUNDING * xp.abs(value)
-    state, ahead = lbfgs.advance(state, x, value, gradient, xp.sqrt(information), np.inf, slack, forgets=True)
+    state, ahead = lbfgs.advance(
+        state, x, value, gradient, xp.sqrt(information), xp.sqrt(image) - x, slack, forgets=True
+    )
     return state, _params_at(params, ahead)
 
 

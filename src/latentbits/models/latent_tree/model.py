@@ -14,8 +14,9 @@ others, since EM keeps such zeros, and pseudo-counts leave them out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,8 @@ from latentbits.models.latent_tree.update import forms, objective, softened, sta
 
 __all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
 
+T = TypeVar("T")
+
 # Passes whose gain says what is left, at least and as a share of those made: EM crawls, and a few passes gain less than
 # float32 can tell.  Accelerated fits of 17 tables ended with less than the tolerance left, but one, with 1.6 times it;
 # with 10 passes at least two fits of small tables of eight ended with more, the worst with 3 times it.
@@ -55,9 +58,16 @@ def _prepare(settings: Settings, params: Params, state: Any, progress: Progress 
     return Shared(xp.log(xp.maximum(params.weights, TINY)), trees, log_cells)
 
 
+def _each_tree(function: Callable[..., T], *stacked: Any) -> T:
+    """Map a function over trees; where there is one, places are known without asking for each tree."""
+    if len(jax.tree.leaves(stacked)[0]) > 1:
+        return jax.vmap(function)(*stacked)
+    return jax.tree.map(lambda x: x[None], function(*jax.tree.map(lambda x: x[0], stacked)))
+
+
 def _upward(shared: Shared, batch: Batch) -> tuple[messages.Upward, Float[Array, "trees rows"], Float[Array, " rows"]]:
     """Pass messages upward; return all of them, P(tree | x), and log p(x)."""
-    found = jax.vmap(messages.up, in_axes=(0, None))(shared.trees, batch)
+    found = _each_tree(lambda tree: messages.up(tree, batch), shared.trees)
     return found, *_shares(found.log_p + shared.log_weights[:, None])
 
 
@@ -118,7 +128,7 @@ def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tu
     else:
         found, share, log_p = _upward(shared, batch)
         share = share * batch.weight
-        counts = jax.vmap(messages.down, in_axes=(0, None, 0, 0))(shared.trees, batch, found, share)
+        counts = _each_tree(lambda *of: messages.down(of[0], batch, *of[1:]), shared.trees, found, share)
     return Stats(batch.weight.sum(), sum_rows(batch.weight, log_p), share.sum(1), counts), None
 
 
@@ -128,7 +138,7 @@ def _states(params: Params, shared: Shared, batch: Batch) -> Float[Array, "trees
         own, share = _as_states(batch), _shares(_log_joint(params, shared, batch))[0]
     else:
         found, share, _ = _upward(shared, batch)
-        own = jax.vmap(messages.states, in_axes=(0, None, 0))(shared.trees, batch, found)
+        own = _each_tree(lambda tree, found: messages.states(tree, batch, found), shared.trees, found)
     return own * share[:, :, None, None]
 
 
@@ -147,7 +157,7 @@ def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
     if _nothing_hidden(shared, batch):
         log_joint, own = _log_joint(params, shared, batch), _as_states(batch)
     else:
-        log_joint, chosen = jax.vmap(messages.most_probable, in_axes=(0, None))(shared.trees, batch)
+        log_joint, chosen = _each_tree(lambda tree: messages.most_probable(tree, batch), shared.trees)
         log_joint, own = log_joint + shared.log_weights[:, None], jax.nn.one_hot(chosen, k, dtype=dtype)
     taken = (xp.arange(m)[:, None] == xp.argmax(log_joint, axis=0)).astype(dtype)
     # posteriors sum to 1 but for rounding, and a probability above 1 is none

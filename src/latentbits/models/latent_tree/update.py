@@ -27,7 +27,7 @@ from latentbits.models.latent_tree.records import Params, Settings, Shared, Stat
 
 __all__ = ["forms", "log", "objective", "softened", "start", "update"]
 
-# Differences: ten fits of trees take 1.0 times the passes with 20, and 1.03 times with 5.
+# Differences: 12 fits of trees took 1.05 times the passes with 20, and 1.03 times with 5.
 MEMORY = 10
 # Relative, of the objective: on digits it scatters by 7e-9 where rows are in float32, and a fall that is none costs the
 # memory.

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from latentbits.core.deterministic_sums import over_last, over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import narrow_over_last, over_last, over_rows, sum_over_rows
 
 BITS = """
 import os, sys, json, hashlib
@@ -17,7 +17,7 @@ if sys.argv[1] == "1" and hasattr(os, "sched_setaffinity"):
 import jax
 jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))  # XLA has a thread for each, or more
 import numpy as np
-from latentbits.core.deterministic_sums import over_last, over_rows, sum_over_rows
+from latentbits.core.deterministic_sums import narrow_over_last, over_last, over_rows, sum_over_rows
 rng = np.random.default_rng(0)
 found = []
 for n, left, right in ((8192, 20, 200), (2000, 4, 64)):
@@ -26,8 +26,9 @@ for n, left, right in ((8192, 20, 200), (2000, 4, 64)):
         found.append(hashlib.sha256(np.asarray(sum).tobytes()).hexdigest())
 for n, width, left, right in ((256, 16, 16, 2), (2048, 16, 8, 2)):
     a, b = rng.random((width, left, n), np.float32), rng.random((width, right, n), np.float32)
-    sum = jax.jit(jax.vmap(over_last))(a, b)
-    found.append(hashlib.sha256(np.asarray(sum).tobytes()).hexdigest())
+    for product in (over_last, narrow_over_last):
+        sum = jax.jit(jax.vmap(product))(a, b)
+        found.append(hashlib.sha256(np.asarray(sum).tobytes()).hexdigest())
 print(json.dumps(found))
 """
 
@@ -39,11 +40,13 @@ def test_products(n):
 
     @jax.jit
     def products(a, b):
-        return over_rows(a, b), over_last(a.T, b.T), sum_over_rows(a), over_rows(a, b[:, :0])
+        last = over_last(a.T, b.T), narrow_over_last(a.T, b.T)
+        return over_rows(a, b), *last, sum_over_rows(a), over_rows(a, b[:, :0])
 
-    rows, last, total, nothing = products(a, b)
+    rows, last, narrow, total, nothing = products(a, b)
     np.testing.assert_allclose(rows, a.T @ b, rtol=1e-5)
     np.testing.assert_allclose(last, a.T @ b, rtol=1e-5)
+    np.testing.assert_allclose(narrow, a.T @ b, rtol=1e-5)
     np.testing.assert_allclose(total, a.sum(0), rtol=1e-5)
     assert nothing.shape == (3, 0)  # a table may have no columns of a kind
 

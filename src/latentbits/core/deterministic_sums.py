@@ -14,9 +14,12 @@ from jaxtyping import Float
 
 from latentbits.core.arrays import Array, on_device
 
-__all__ = ["over_last", "over_rows", "sum_over_rows"]
+__all__ = ["narrow_over_last", "over_last", "over_rows", "sum_over_rows"]
 
 SINGLE_PRODUCT_ROWS = 256  # no more rows than these on the last axis are one product
+# Sums that are taken faster without a matrix product: 40 times 4 x 4, of 2048 rows, in 1.4 ms (by products 2.0), and
+# 40 times 8 x 8 in 3.2 (4.2).
+MOST_NARROW_SUMS = 64
 
 
 def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Float[Array, "left right"]:
@@ -38,6 +41,15 @@ def over_last(a: Float[Array, "left rows"], b: Float[Array, "right rows"]) -> Fl
     left, right = (x.reshape(len(x), x.shape[1] // block, block).swapaxes(0, 1) for x in (a, b))
     products = jax.lax.dot_general(left, right, (((2,), (2,)), ((0,), (0,))))
     return _in_pairs(jax.lax.optimization_barrier(products))
+
+
+def narrow_over_last(a: Float[Array, "left rows"], b: Float[Array, "right rows"]) -> Float[Array, "left right"]:
+    """Compute ``a @ b.T`` of a few by a few."""
+    block = _block(a.shape[1])
+    if block is None or len(a) * len(b) > MOST_NARROW_SUMS:
+        return over_last(a, b)
+    products = a[:, None] * b
+    return products.reshape(len(a), len(b), -1, block).sum(2).sum(2)
 
 
 def sum_over_rows(x: Float[Array, "rows *shape"]) -> Float[Array, "*shape"]:

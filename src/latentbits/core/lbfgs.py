@@ -42,31 +42,53 @@ def start(x: Float[Array, " size"], memory: int = 10) -> LBFGS:
 
 
 def advance(
-    state: LBFGS, x: Float[Array, " size"], value: Float[Array, ""], gradient: Float[Array, " size"]
+    state: LBFGS,
+    x: Float[Array, " size"],
+    value: Float[Array, ""],
+    gradient: Float[Array, " size"],
+    scale: Float[Array, " size"] | float = 1.0,
+    plain: Float[Array, " size"] | None = None,
+    slack: Float[Array, ""] | float = 0.0,
+    forgets: bool = False,
 ) -> tuple[LBFGS, Float[Array, " size"]]:
     """Record value and gradient at x; return the next point.
 
     `value` and `gradient` should be per row, so that the first step, of length 1 at most, is a sensible one.
+
+    Parameters
+    ----------
+    scale
+        Units of the coordinates, in which all directions should bend alike; they may change from pass to pass.
+    plain
+        The step where nothing is remembered; the gradient, no longer than 1, if None.
+    slack
+        How much the value may seem to fall: the accuracy to which it is known.
+    forgets
+        Whether a step that is taken back empties the memory, as differences from far away mislead.
     """
     xp = namespace(x)
     # one product for all that is asked of these few vectors
     moved, fall = x - state.point, state.gradient - gradient
     products = xp.stack([moved, state.direction]) @ xp.stack([fall, state.gradient]).T
     bend, slope = products[0, 0], state.step * products[1, 1]
-    good = value >= state.value + 1e-4 * slope  # Armijo's rule with its usual constant
+    good = value >= state.value + 1e-4 * slope - slack  # Armijo's rule with its usual constant
 
     # a pair of differences that bends upwards would turn the direction round: what was remembered goes
     keeps = (bend > 0) & ~xp.isneginf(state.value)
     points = xp.where(keeps, xp.concatenate([state.points[1:], moved[None]]), 0)
     falls = xp.where(keeps, xp.concatenate([state.falls[1:], fall[None]]), 0)
-    direction = _direction(points, falls, gradient)
+    direction = (
+        _direction(points * scale, falls / scale, gradient / scale, None if plain is None else plain * scale) / scale
+    )
 
     # the parabola through the value and slope at the good point and the value at the trial has its top here
     top = 0.5 * slope / xp.maximum(slope - (value - state.value), xp.finfo(x.dtype).tiny)
     shorter = state.step * xp.clip(xp.where(xp.isfinite(top), top, 0.1), 0.1, 0.5)
 
-    accepted = LBFGS(value, x, gradient, direction, xp.ones_like(state.step), points, falls)
-    refused = state.replace(step=shorter)
+    # a value may fall by the slack once, not at every pass
+    accepted = LBFGS(xp.maximum(value, state.value), x, gradient, direction, xp.ones_like(state.step), points, falls)
+    remembered = (xp.zeros_like(points),) * 2 if forgets else (state.points, state.falls)
+    refused = state.replace(step=shorter, points=remembered[0], falls=remembered[1])
     state = pick(good, accepted, refused)
     return state, state.point + state.step * state.direction
 
@@ -79,9 +101,12 @@ def penalised(state: LBFGS, more: Float[Array, ""], slope: Callable[[Array], Arr
 
 
 def _direction(
-    points: Float[Array, "memory size"], falls: Float[Array, "memory size"], gradient: Float[Array, " size"]
+    points: Float[Array, "memory size"],
+    falls: Float[Array, "memory size"],
+    gradient: Float[Array, " size"],
+    plain: Float[Array, " size"] | None = None,
 ) -> Float[Array, " size"]:
-    """Multiply the gradient by the remembered inverse Hessian; without memory, scale it to a length of at most 1."""
+    """Multiply the gradient by the remembered inverse Hessian; without memory, make it no longer than 1."""
     xp = namespace(points)
     memory = len(points)
     everything = xp.concatenate([points, falls, gradient[None]])
@@ -90,7 +115,8 @@ def _direction(
     own = xp.arange(memory)[:, None] == xp.arange(memory)
     bends = xp.sum(xp.where(own, cross, 0), 1)
     length = xp.sqrt(square[-1, -1])
-    scale = xp.where(square[-2, -2] > 0, bends[-1] / square[-2, -2], 1 / xp.maximum(1, length))
+    last = square[-2, -2]
+    scale = bends[-1] / xp.where(last > 0, last, 1)
     # rows of empty slots are zero: their diagonal of 1 keeps the system solvable and their share 0
     system = xp.where(own & (cross == 0), 1, xp.triu(cross))
     along, across = gram[:memory, -1], square[:-1, -1]
@@ -100,4 +126,4 @@ def _direction(
     shares = xp.concatenate([second, -scale * first, scale[None]])
     direction = shares @ everything
     climbs = shares @ gram[:, -1] > 0
-    return xp.where(climbs, direction, gradient / xp.maximum(1, length))
+    return xp.where(climbs & (last > 0), direction, gradient / xp.maximum(1, length) if plain is None else plain)

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int, Num
 
 from latentbits.core.arrays import Array, namespace, put
 from latentbits.core.batch import Batch
-from latentbits.core.deterministic_sums import over_last
+from latentbits.core.deterministic_sums import narrow_over_last
 from latentbits.core.module import Module
 from latentbits.core.special import TINY
 
@@ -116,7 +116,7 @@ class _Bits(NamedTuple):
 
     def counted(self, share: Float[Array, "width states rows"]) -> tuple[Array, Array]:
         """Sum shares of the states over rows with a 1 and over rows with a 0."""
-        found = jax.vmap(over_last)(share, jnp.stack([self.one, self.zero], 1))
+        found = jax.vmap(narrow_over_last)(share, jnp.stack([self.one, self.zero], 1))
         return found[..., 0], found[..., 1]
 
 
@@ -194,7 +194,7 @@ def down(tree: Tree, batch: Batch, found: Upward, weight: Float[Array, " rows"])
     bits = _turned(batch)
 
     def tell(some: Inner, above: Array, inside: Array, own: Array) -> tuple[Array, Array, Array]:
-        moved = some.transition * jax.vmap(over_last)(above, inside)
+        moved = some.transition * jax.vmap(narrow_over_last)(above, inside)
         return moved, *_of(bits, some.column).counted(own)
 
     def leaf(_: None, part: tuple[Leaves, Array]) -> tuple[None, tuple[Array, Array, Array]]:
@@ -210,7 +210,7 @@ def down(tree: Tree, batch: Batch, found: Upward, weight: Float[Array, " rows"])
         moved = by_bit[0] + by_bit[1]
         if batch.observed is not None:
             unseen = jnp.concatenate([1 - batch.observed.T, jnp.zeros_like(weight, shape=(2, len(weight)))])
-            hidden = jax.vmap(over_last)(own, unseen[some.column][:, None])
+            hidden = jax.vmap(narrow_over_last)(own, unseen[some.column][:, None])
             moved += some.transition * hidden
         return None, (moved, by_bit[0].sum(1), by_bit[1].sum(1))
 

@@ -1,4 +1,8 @@
-"""EM's update of trees, with pseudo-counts, and with steps along secants (`core/secants.py`)."""
+"""EM's update of trees, with pseudo-counts, or L-BFGS in units of its information (`core/lbfgs.py`).
+
+Roots of probabilities are coordinates in which the information of the complete data is four times a count, so that EM
+is a step along the gradient there, and any numbers are probabilities once they are squared and divided by their sum.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ import numpy as np
 from jax.scipy.special import entr
 from jaxtyping import Float, ScalarLike
 
-from latentbits.core import secants
+from latentbits.core import lbfgs
 from latentbits.core.arrays import Array, namespace
+from latentbits.core.lbfgs import LBFGS
 from latentbits.core.model import Progress
-from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.models.latent_tree.entropy import best_shares, entropies, spread_out
 from latentbits.models.latent_tree.messages import Counts
@@ -23,8 +27,11 @@ from latentbits.models.latent_tree.records import Params, Settings, Shared, Stat
 
 __all__ = ["forms", "log", "objective", "softened", "start", "update"]
 
-ROUNDING = 1e-7  # of counts and objective: rows may be in float32
-UNSEEN = 1e-4  # how flat directions may be that secants have not seen
+# Differences: 12 fits of trees took 1.05 times the passes with 20, and 1.03 times with 5.
+MEMORY = 10
+# Relative, of the objective: on digits it scatters by 7e-9 where rows are in float32, and a fall that is none costs the
+# memory.
+ROUNDING = 3e-8
 
 
 def _means(counts: Counts, smoothing: ScalarLike) -> Float[Array, " columns"]:
@@ -77,12 +84,12 @@ def log(p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 def update(
     settings: Settings,
-    state: Secants | None,
+    state: LBFGS | None,
     params: Params,
     shared: Shared | None,
     stats: Stats,
     progress: Progress | None,
-) -> tuple[Secants | None, Params]:
+) -> tuple[LBFGS | None, Params]:
     xp, counts = namespace(params, stats), _before_flips(settings, params, stats.counts)
     counts = jax.tree.map(operator.add, counts, _pseudo(settings, params, stats.counts))
     # a root's transitions are one distribution; what hangs above it has no state
@@ -101,16 +108,11 @@ def update(
         return None, params.replace(weights=plain.weights, transition=plain.transition, emission=plain.bits[..., 0])
     x, image, n, n_all = (parts.flat() for parts in (at, plain, owned, total))
     x, value = xp.sqrt(x), objective(settings, params, shared, stats)
-    state, ahead = secants.advance(
-        state,
-        x,
-        value,
-        xp.sqrt(image),
-        2 * (n / xp.where(x > 0, x, 1) - n_all * x),
-        2 * xp.sqrt(xp.maximum(n_all, 1)),
-        slack=ROUNDING * xp.abs(value),
-        floor=xp.asarray(ROUNDING**2 * 1000 * x.size),
-        unseen=UNSEEN,
+    gradient = xp.where(x > 0, 2 * (n / xp.where(x > 0, x, 1) - n_all * x), 0)
+    information = 4 * xp.maximum(n_all, 1)
+    slack = ROUNDING * xp.abs(value)
+    state, ahead = lbfgs.advance(
+        state, x, value, gradient, xp.sqrt(information), xp.sqrt(image) - x, slack, forgets=True
     )
     return state, _params_at(params, ahead)
 
@@ -132,14 +134,9 @@ class _Shares(NamedTuple):
         return namespace(self).concatenate([x.ravel() for x in self])
 
 
-def start(params: Params) -> Secants:
-    """Begin with no point seen.
-
-    Roots of probabilities are coordinates in which the information of the complete data is four times a count, so that
-    EM is a step along the gradient there, and any numbers are probabilities once they are squared and divided by
-    their sum.
-    """
-    return secants.start(namespace(params).sqrt(_Shares.of(params).flat()))
+def start(params: Params) -> LBFGS:
+    """Begin with no point seen."""
+    return lbfgs.start(namespace(params).sqrt(_Shares.of(params).flat()), MEMORY)
 
 
 def _params_at(params: Params, x: Float[Array, " size"]) -> Params:

@@ -128,7 +128,7 @@ def to_numpy(tree: T) -> T:
     return jax.tree.map(np.asarray, tree)
 
 
-def sum_rows(weight: Float[Array, " rows"], x: Float[Array, "rows *beside"]) -> Float[Array, "2 *beside"]:
+def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[Array, "2"]:
     """Sum of ``weight * x`` over the rows of a chunk as an unevaluated pair; its float64 ``.sum()`` is the total.
 
     A row's log-likelihood is a large number whose changes are small: a plain float32 sum would drown what the
@@ -142,13 +142,10 @@ def sum_rows(weight: Float[Array, " rows"], x: Float[Array, "rows *beside"]) -> 
     True
     """
     xp = namespace(weight, x)
-    weight = weight.reshape(-1, *[1] * (x.ndim - 1))
     terms = xp.where(weight > 0, weight * x, 0)
     digits = jnp.finfo(terms.dtype).nmant
-    _, exponent = xp.frexp(
-        xp.max(xp.abs(terms), axis=0)
-    )  # frexp and ldexp: exp2 of an integer is not always a power of two
+    _, exponent = xp.frexp(xp.max(xp.abs(terms)))  # frexp and ldexp: exp2 of an integer is not always a power of two
     quantum = xp.ldexp(xp.ones((), terms.dtype), exponent + (terms.shape[0] - 1).bit_length() - digits)
     quantum = xp.maximum(quantum, jnp.finfo(terms.dtype).tiny)
     upper = xp.round(terms / quantum) * quantum
-    return xp.stack([xp.sum(upper, axis=0), sum_over_rows(terms - upper)])
+    return xp.stack([xp.sum(upper), sum_over_rows(terms - upper)])

@@ -18,6 +18,7 @@ import math
 from functools import cache, partial
 
 import jax
+import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
 
@@ -67,10 +68,10 @@ __all__ = [
 class Shared(Module):
     """Logs of the weights, of P(bit = 1) and P(bit = 0), and of a row without ones; beta, where it is not 1."""
 
-    log_weight: Float[Array, " components"]
-    log_one: Float[Array, "components columns"]
-    log_zero: Float[Array, "components columns"]
-    log_none: Float[Array, " components"]
+    log_weight: Float[Array, "*starts components"]
+    log_one: Float[Array, "*starts components columns"]
+    log_zero: Float[Array, "*starts components columns"]
+    log_none: Float[Array, "*starts components"]
     beta: Float[Array, ""] | None = None
 
 
@@ -78,7 +79,7 @@ class Stats(Module):
     """Sums over rows, weighted by the responsibilities."""
 
     n_rows: Float[Array, ""]
-    log_likelihood: Float[Array, "2"]  # see sum_rows
+    log_likelihood: Float[Array, "parts *starts"]  # a pair, see sum_rows
     owned: Counts
     missing: Float[Array, "size size"] | None = None  # information, where Newton's method asks for it
 
@@ -197,7 +198,7 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return jax.vmap(draw)(keys)
 
 
-def column_means(owned: Counts, strength: ScalarLike) -> Float[Array, " columns"]:
+def column_means(owned: Counts, strength: ScalarLike) -> Float[Array, "*starts columns"]:
     # responsibilities sum to 1, so these are the plain column means, the same at every iteration
     return (owned.ones.sum(-2) + strength / 2) / namespace(owned).maximum(owned.observed.sum(-2) + strength, TINY)
 
@@ -234,7 +235,7 @@ class Settings(Module):
     chosen: bool = static(default=False)  # `smoothing` is where the choice of it begins
 
 
-def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, "*starts"]:
     strength = strength_of(settings.smoothing, params)
     mean = column_means(stats.owned, strength)[..., None, :]
     pseudo = shared.log_weight + (shared.log_one * mean + shared.log_zero * (1 - mean)).sum(-1)
@@ -287,15 +288,23 @@ def _update(
 
 
 def _abreast(model: Model, n_starts: int) -> Abreast:
-    """Let starts climb side by side: those of their arrays that differ have an axis of starts in front."""
+    """Let starts climb side by side on the host: what differs between them has an axis of starts in front."""
 
     def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        joined, joint = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (params, shared))
-        log_joint = log_joint_of(joint, batch).reshape(-1, *params.weights.shape)
-        share, log_likelihood = shares_of(log_joint)
-        owned = owned_by(joined, share.reshape(len(share), -1), batch)
-        owned = jax.tree.map(lambda x: x.reshape(n_starts, -1, *x.shape[1:]), owned)
-        return Stats(batch.weight.sum(), sum_rows(batch.weight, log_likelihood), owned), None
+        (_, k, d), n, weight = params.means.shape, len(batch.weight), batch.weight.astype(np.float64)
+        # bits, their complements and a one: a product gives log-joints, another all sums
+        table = np.concatenate([batch.values, batch.mask - batch.values, np.ones((n, 1), batch.values.dtype)], 1)
+        logs = np.concatenate([shared.log_one, shared.log_zero, shared.log_weight[..., None]], -1)
+        weighted, some = weight[:, None] * table, max(1, tuning.ABREAST_NUMBERS // (n * k))
+
+        def of_some(first: int) -> tuple[Array, Array]:
+            log_joint = logs[first : first + some].reshape(-1, 2 * d + 1) @ table.T
+            share, log_likelihood = shares_of(log_joint.reshape(-1, k, n).transpose(2, 0, 1))
+            return weight @ log_likelihood, share.reshape(n, -1).T @ weighted
+
+        value, sums = (np.concatenate(parts) for parts in zip(*map(of_some, range(0, n_starts, some))))
+        ones, zeros, members = np.split(sums.reshape(n_starts, k, -1), [d, 2 * d], -1)
+        return Stats(weight.sum(), value[None], Counts(members[..., 0], ones, ones + zeros)), None
 
     def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
         value = model.objective(params, shared, stats)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from functools import cache, partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -302,8 +303,11 @@ def _abreast(model: Model, n_starts: int) -> Abreast:
             share, log_likelihood = shares_of(log_joint.reshape(-1, k, n).transpose(2, 0, 1))
             return weight @ log_likelihood, share.reshape(n, -1).T @ weighted
 
-        value, sums = (np.concatenate(parts) for parts in zip(*map(of_some, range(0, n_starts, some))))
-        ones, zeros, members = np.split(sums.reshape(n_starts, k, -1), [d, 2 * d], -1)
+        value: Any
+        found = zip(*map(of_some, range(0, n_starts, some)))
+        value, sums = (np.concatenate(parts) for parts in found)
+        cut: Any = np.split(sums.reshape(n_starts, k, -1), [d, 2 * d], -1)
+        ones, zeros, members = cut
         return Stats(weight.sum(), value[None], Counts(members[..., 0], ones, ones + zeros)), None
 
     def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:

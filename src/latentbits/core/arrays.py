@@ -77,6 +77,8 @@ def eigh(matrix: Any) -> tuple[Any, Any]:
     try:
         values, vectors = namespace(matrix).linalg.eigh(matrix)
     except np.linalg.LinAlgError:
+        if matrix.ndim > 2:
+            return each(eigh, matrix)  # those that can be found
         return np.full(len(matrix), np.nan), np.full_like(matrix, np.nan)
     return values, vectors
 
@@ -95,10 +97,15 @@ def times(rows: Any, table: Any) -> Any:
 
 
 def pick(condition: Any, then: T, otherwise: T) -> T:
-    """Choose one of two trees of the same structure."""
-    if on_device(condition, then, otherwise):
-        return jax.tree.map(lambda a, b: jnp.where(condition, a, b), then, otherwise)
-    return then if condition else otherwise
+    """Choose one of two trees of the same structure; for each item where conditions and leaves have axes in front."""
+    xp = namespace(condition, then, otherwise)
+    if xp is np and np.ndim(condition) == 0:
+        return then if condition else otherwise
+
+    def leaf(a: Any, b: Any) -> Any:
+        return xp.where(xp.expand_dims(condition, tuple(range(xp.ndim(condition), xp.ndim(a)))), a, b)
+
+    return jax.tree.map(leaf, then, otherwise)
 
 
 def put(x: Any, where: Any, values: Any) -> Any:

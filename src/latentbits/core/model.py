@@ -395,6 +395,8 @@ class Model(NamedTuple):
             Whether `e_step`, `log_likelihood`, `infer`, `decode` and `complete` do, too: "never", in "small" tables
             (`engines/host.py`), or, where they do nothing but count, in larger ones in memory as well: "always", or
             where nothing is missing ("complete").
+        ``abreast(n_starts) -> Abreast``
+            Starts that climb side by side, where rows are on the host: so each pass costs one call, not one a start.
     """
 
     name: str
@@ -422,6 +424,7 @@ class Model(NamedTuple):
     sparse: bool = False
     on_host: bool = False
     rows_on_host: RowsOnHost = "never"
+    abreast: Callable[[int], Abreast] | None = None
 
     def acting_in(self, stage: Iterate | Schedule | OnePass | Evaluate) -> Model:
         """Replace functions of the model by those of a stage."""
@@ -432,6 +435,21 @@ class Model(NamedTuple):
         if "update" in own:  # what is left is the word of an update
             without["left"] = None
         return self._replace(**without | own)
+
+
+class Abreast(NamedTuple):
+    """Several starts of a model as one fit, before the best goes on alone.
+
+    Attributes
+    ----------
+    model
+        Leaves of its parameters have an axis of starts in front; its objective is that of the best start.
+    ends
+        ``ends(params, state) -> (objectives, params)``: the best point of each start.
+    """
+
+    model: Model
+    ends: Callable[[Params, State], tuple[Float[Array, " starts"], Params]]
 
 
 _OF_STAGES = ("prepare", "e_step", "update", "objective", "start", "start_rows", "done", "left", "row_floats")

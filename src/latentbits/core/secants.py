@@ -28,48 +28,49 @@ CAUTION_FACTOR = 3.0  # the axes of so few differences are not those of the obje
 
 
 class Secants(Module):
-    """State between two steps."""
+    """State between two steps; all may have axes in front, of points that climb side by side."""
 
     # value, best, image: the best objective so far, where it was, and the image of that point under the map
-    value: Float[Array, ""]
-    best: Float[Array, " size"]
-    image: Float[Array, " size"]
-    refused: Int[Array, ""]  # times in a row that a step from `best` was taken back
-    residual: Float[Array, " size"]  # image - best
-    n_kept: Int[Array, ""]  # differences in memory, counted without end
+    value: Float[Array, "*beside"]
+    best: Float[Array, "*beside size"]
+    image: Float[Array, "*beside size"]
+    refused: Int[Array, "*beside"]  # times in a row that a step from `best` was taken back
+    residual: Float[Array, "*beside size"]  # image - best
+    n_kept: Int[Array, "*beside"]  # differences in memory, counted without end
     # points, residuals: differences of both between one good point and the next, the last few
-    points: Float[Array, "memory size"]
-    residuals: Float[Array, "memory size"]
-    n_sure: Int[Array, ""]  # passes in a row whose quadratic model has a top
+    points: Float[Array, "*beside memory size"]
+    residuals: Float[Array, "*beside memory size"]
+    n_sure: Int[Array, "*beside"]  # passes in a row whose quadratic model has a top
     # what that model said is left to gain at the last points that were kept; inf before it is sure
-    promised: Float[Array, " promises"]
+    promised: Float[Array, "*beside promises"]
 
 
-def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
+def start(x: Float[Array, "*beside size"], memory: int = 10) -> Secants:
     """Return the state before the first point."""
     xp = namespace(x)
-    zeros, none = xp.zeros((memory, x.size), x.dtype), xp.asarray(0, "int32")
-    far = xp.asarray(xp.inf, x.dtype)
-    return Secants(-far, x, x, none, xp.zeros_like(x), none, zeros, zeros, none, xp.full(PROMISED_POINTS, far))
+    *beside, size = x.shape
+    zeros, none = xp.zeros((*beside, memory, size), x.dtype), xp.zeros(beside, "int32")
+    far, promised = xp.full(beside, xp.inf, x.dtype), xp.full((*beside, PROMISED_POINTS), xp.inf, x.dtype)
+    return Secants(-far, x, x, none, xp.zeros_like(x), none, zeros, zeros, none, promised)
 
 
-def left(state: Secants) -> Float[Array, ""]:
+def left(state: Secants) -> Float[Array, "*beside"]:
     """Return the nats that are left to gain, all rows together."""
     xp = namespace(state)
-    return xp.max(state.promised)
+    return xp.max(state.promised, axis=-1)
 
 
 def advance(
     state: Secants,
-    x: Float[Array, " size"],
-    value: Float[Array, ""],
-    image: Float[Array, " size"],
-    gradient: Float[Array, " size"],
-    scale: Float[Array, " size"],
-    slack: Float[Array, ""],
-    floor: Float[Array, ""],
+    x: Float[Array, "*beside size"],
+    value: Float[Array, "*beside"],
+    image: Float[Array, "*beside size"],
+    gradient: Float[Array, "*beside size"],
+    scale: Float[Array, "*beside size"],
+    slack: Float[Array, "*beside"],
+    floor: Float[Array, "*beside"],
     unseen: float = UNSEEN_CURVATURE,
-) -> tuple[Secants, Float[Array, " size"]]:
+) -> tuple[Secants, Float[Array, "*beside size"]]:
     """Return the next point, given objective, image and gradient at x.
 
     Parameters
@@ -87,20 +88,22 @@ def advance(
     xp = namespace(x)
     good = value >= state.value - slack
     residual = image - x
-    memory = state.points.shape[0]
+    memory = state.points.shape[-2]
     # the first good point, and the one after a step that was taken back, has no predecessor to differ from
     follows = xp.isfinite(state.value) & (state.refused == 0)
-    slot = (xp.arange(memory)[:, None] == state.n_kept % memory) & follows
-    points = xp.where(slot, x - state.best, state.points)
-    residuals = xp.where(slot, residual - state.residual, state.residuals)
-    step, whole, hidden, top = _step(residual * scale, points * scale, residuals * scale)
+    slot = ((xp.arange(memory) == (state.n_kept % memory)[..., None]) & follows[..., None])[..., None]
+    points = xp.where(slot, (x - state.best)[..., None, :], state.points)
+    residuals = xp.where(slot, (residual - state.residual)[..., None, :], state.residuals)
+    unit = scale[..., None, :]
+    step, whole, hidden, top = _step(residual * scale, points * unit, residuals * unit)
     step, whole = step / scale, whole / scale
-    climbs = gradient @ step > 0
+    climbs = _dot(gradient, step) > 0
     n_sure = xp.where(top & climbs & follows, state.n_sure + 1, 0)
-    promised, short = gradient @ whole, gradient @ residual
+    promised, short = _dot(gradient, whole), _dot(gradient, residual)
     bound = xp.where(xp.abs(short) < floor, xp.abs(short) / LEAST_CURVATURE, xp.inf)
     told = xp.where(n_sure >= SURE_PASSES, promised + hidden / unseen, xp.inf)
-    promised = xp.append(state.promised[1:], 0.5 * CAUTION_FACTOR * xp.minimum(told, bound))
+    last = 0.5 * CAUTION_FACTOR * xp.minimum(told, bound)
+    promised = xp.concatenate([state.promised[..., 1:], last[..., None]], -1)
     accepted = Secants(
         value,
         x,
@@ -128,34 +131,41 @@ def advance(
         xp.zeros_like(state.n_sure),
         xp.full_like(state.promised, xp.inf),
     )
-    back = state.best + 0.25**state.refused * state.residual
-    return pick(good, (accepted, x + xp.where(climbs, step, residual)), (refused, back))
+    back = state.best + 0.25 ** state.refused[..., None] * state.residual
+    return pick(good, (accepted, x + xp.where(climbs[..., None], step, residual)), (refused, back))
+
+
+def _dot(a: Float[Array, "*beside size"], b: Float[Array, "*beside size"]) -> Float[Array, "*beside"]:
+    return (a * b).sum(-1)
 
 
 def _step(
-    residual: Float[Array, " size"], points: Float[Array, "memory size"], residuals: Float[Array, "memory size"]
-) -> tuple[Float[Array, " size"], Float[Array, " size"], Float[Array, ""], Bool[Array, ""]]:
+    residual: Float[Array, "*beside size"],
+    points: Float[Array, "*beside memory size"],
+    residuals: Float[Array, "*beside memory size"],
+) -> tuple[Float[Array, "*beside size"], Float[Array, "*beside size"], Float[Array, "*beside"], Bool[Array, "*beside"]]:
     """Return the residual, divided by |H| in the space of the differences, and the same without bound on its length.
 
     And the square of what of it lies outside that space; and whether H is positive there.
     """
     xp = namespace(residual)
-    length = xp.linalg.norm(points, axis=1, keepdims=True)
+    length = xp.sqrt((points**2).sum(-1, keepdims=True))
     unit = xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0)
     points, residuals = points * unit, residuals * unit
-    values, vectors = eigh(points @ points.T)
-    new = values > DEPENDENT_SHARE * xp.maximum(values[-1], DEPENDENT_SHARE)
-    combine = xp.where(new, vectors / xp.sqrt(xp.where(new, values, 1)), 0)
-    axes, changes = combine.T @ points, combine.T @ residuals
-    bend = -axes @ changes.T
+    values, vectors = eigh(points @ points.mT)
+    new = values > DEPENDENT_SHARE * xp.maximum(values[..., -1:], DEPENDENT_SHARE)
+    combine = (vectors * xp.where(new, 1 / xp.sqrt(xp.where(new, values, 1)), 0)[..., None, :]).mT
+    axes, changes = combine @ points, combine @ residuals
+    bend = -axes @ changes.mT
     # an axis that is none bends as the complete data do, and so changes nothing
-    bend = 0.5 * (bend + bend.T) + xp.diag(xp.where(new, 0.0, 1.0))
+    bend = 0.5 * (bend + bend.mT) + xp.where(new, 0.0, 1.0)[..., None] * xp.eye(new.shape[-1])
     bends, turned = eigh(bend)
-    axes = turned.T @ axes
-    along = axes @ residual
+    axes = turned.mT @ axes
+    along = (axes @ residual[..., None])[..., 0]
 
-    def divided(least: float) -> Float[Array, " size"]:
-        return residual + ((1 / xp.maximum(xp.abs(bends), least) - 1) * along) @ axes
+    def divided(least: float) -> Float[Array, "*beside size"]:
+        more = (1 / xp.maximum(xp.abs(bends), least) - 1) * along
+        return residual + (more[..., None, :] @ axes)[..., 0, :]
 
-    hidden = xp.maximum(residual @ residual - along @ along, 0)
-    return divided(LEAST_CURVATURE), divided(LEAST_CURVATURE_LEFT), hidden, bends[0] > 0
+    hidden = xp.maximum(_dot(residual, residual) - _dot(along, along), 0)
+    return divided(LEAST_CURVATURE), divided(LEAST_CURVATURE_LEFT), hidden, bends[..., 0] > 0

@@ -158,7 +158,8 @@ def fit(
                 return without_rows(begin, model.on_host)(callable_tree(model.init), key, summary)
 
         # all restarts, of which one wins
-        run = Run(engine, dtype, memory_budget, monitor, 0, Room(), held_out=watched)
+        n_once = n_rows if engine.weights is None else len(engine.weights)
+        run = Run(engine, dtype, memory_budget, monitor, 0, Room(), held_out=watched, n_rows=n_once)
         keep = None if journal is None else partial(journal.stand, number)
         restarts = Restarts(model, n_init, root, start, run, keep, place)
         best, winner = restarts.best()

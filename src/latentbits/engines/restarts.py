@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import PyTree
 
@@ -15,6 +16,7 @@ from latentbits.core.model import Learned, Model, OnePass, Over, Stage, Stop, Tr
 from latentbits.engines.chunks import MOST_ROWS
 from latentbits.engines.host import runs_on_host, solvable
 from latentbits.engines.monitor import Monitor, Record
+from latentbits.engines.sparse import layout_of
 from latentbits.engines.stage import Outcome, Run, StageRun, Standing
 
 __all__ = ["Place", "Restarts", "check_place"]
@@ -86,20 +88,53 @@ class Restarts:
     ) -> None:
         self.model, self.n_init, self.root, self.start, self.run = model, n_init, root, start, run
         self.keep, self.place = keep, place
+        # one start after the other goes through the heats, or all of them at a time
+        self.abreast = n_init > 1 and self._climbs_abreast()
         n_heats = model.heats if n_init > 1 else 0
         self.heats, self.finals = model.stages[: n_heats or None], model.stages[n_heats:] if n_heats else ()
         self.ended: list[tuple[Outcome, int]] = [] if place is None else place.ended
         self.failure = None if place is None or place.failure is None else FitError(place.failure)
 
+        if self.abreast:
+            self.heats, self.finals = (), model.stages
+
+    def _climbs_abreast(self) -> bool:
+        """Say whether starts climb side by side: on tables so small that it is calls that take the time.
+
+        Held-out rows watch single starts.  A checkpoint has no place within, since that takes no longer than a pass
+        over a large table.
+        """
+        run, place = self.run, self.place
+        if self.model.abreast is None or run.held_out is not None or (place is not None and not place.final):
+            return False
+        return run.n_rows <= layout_of(self.model, run.engine, run.dtype, run.budget).host_rows
+
     def best(self) -> tuple[Outcome | None, int]:
         """Run all restarts; return the best outcome, None where all failed, and the number of its restart."""
-        cut = self._run_heats()
+        cut = self._run_abreast() if self.abreast and self.place is None else self._run_heats()
         best, winner = max(self.ended, key=lambda one: _rank(one[0])) if self.ended else (None, 0)
         if best is not None and cut is not None:
             return best._replace(reason=cut), winner
         if best is not None and self.finals:
             return self._run_finals()
         return best, winner
+
+    def _run_abreast(self) -> Stop | None:
+        """Run all starts at a time; return why they were cut short, None where they were not."""
+        assert self.model.abreast is not None
+        model, ends = self.model.abreast(self.n_init)
+        try:
+            params = jax.tree.map(lambda *x: np.stack(x), *(self.start(number) for number in range(self.n_init)))
+            begun = Outcome(params, None, -np.inf, 0, Stop.MAX_ITER)
+            outcome = _run_stages(model, model.stages, self.run, begun, keys.fold(self.root, 0), 1, None, None)
+        except FitError as error:
+            self.failure = error
+            return None
+        values, params = ends(outcome.params, outcome.state)
+        for number, value in enumerate(values):
+            of_one = jax.tree.map(lambda x, number=number: x[number], params)
+            self.ended.append((outcome._replace(params=of_one, state=None, objective=float(value)), 0))
+        return outcome.reason if outcome.reason.cut_short else None
 
     def _run_heats(self) -> Stop | None:
         """Run the heats of all restarts; return why they were cut short, None where they were not."""
@@ -170,7 +205,7 @@ def _run_stages(
     # where to begin: after the stages before, or at a place of a checkpoint
     outcome, begun = before, model.stages.index(stages[0])
     earlier = sum(not isinstance(stage, Transform) for stage in model.stages[:begun])
-    passed: list[Outcome] = [before] if begun else []  # outcomes of stages that passed over the rows
+    passed: list[Outcome] = [before] if before.in_last_stage else []  # outcomes of stages that passed over the rows
     standing, first = None, 0
     if place is not None:
         outcome, passed, standing, first = place.before, place.passed, place.standing, place.stage

@@ -44,6 +44,7 @@ class Run(NamedTuple):
     room: Room
     keep: Callable[[Any], None] | None = None  # takes the place of a stage after every pass
     held_out: Callable[[PyTree], float] | None = None  # log-likelihood of held-out rows, nats per row
+    n_rows: float = np.inf  # of the table, each once, where that is known
 
 
 class Outcome(NamedTuple):

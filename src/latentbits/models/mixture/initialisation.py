@@ -94,22 +94,23 @@ def _best(strength: ScalarLike, key: AnyKey, summary: Summary, n_components: int
     counted = (xp.arange(n) < summary.n_rows).astype(summary.sample.dtype)  # each row of a small table once
     values, observed = summary.sample[:n], summary.sample_observed[:n].astype(summary.sample.dtype)
     ones, seen = counted @ values, counted @ observed
+    table = xp.concatenate([values, observed, xp.ones((n, 1))], 1)  # one product takes less time than two and a sum
     mean = (ones + strength / 2) / xp.maximum(seen + strength, TINY)
 
     def step(at: _Runs) -> _Runs:
         log_weight, (log_one, log_zero) = xp.log(xp.maximum(at.weights, TINY)), log_probabilities(at.means)
         # float64 bears one product with the log-odds, whose terms may cancel
-        log_joint = (log_one - log_zero).reshape(-1, d) @ values.T + log_zero.reshape(-1, d) @ observed.T
-        log_joint = log_joint.reshape(-1, k, n) + log_weight[:, :, None]
+        logs = xp.concatenate([log_one - log_zero, log_zero, log_weight[:, :, None]], 2)
+        log_joint = (logs.reshape(-1, 2 * d + 1) @ table.T).reshape(-1, k, n)
         top = log_joint.max(1, keepdims=True)
         scaled = xp.exp(log_joint - top)
         total = scaled.sum(1, keepdims=True)
         prior = log_weight.sum(1) + (log_one @ mean + log_zero @ (1 - mean)).sum(1)
         value = (top + xp.log(total))[:, 0] @ counted + strength * prior
         share = (scaled * (counted / total)).reshape(-1, n)
-        members = share.sum(1).reshape(-1, k) + strength
-        ones = (share @ values).reshape(-1, k, d) + strength * mean
-        seen = (share @ observed).reshape(-1, k, d) + strength
+        sums = (share @ table).reshape(-1, k, 2 * d + 1)
+        ones, seen = sums[:, :, :d] + strength * mean, sums[:, :, d : 2 * d] + strength
+        members = sums[:, :, 2 * d] + strength
         means = xp.where(seen > TINY, ones / xp.maximum(seen, TINY), at.means)
         return _Runs(value, members / members.sum(1, keepdims=True), xp.clip(means, 0, 1))
 

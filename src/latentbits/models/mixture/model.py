@@ -14,9 +14,12 @@ to 1.  Meanwhile the history has the objective of the parameters at beta = 1.
 
 from __future__ import annotations
 
+import math
 from functools import cache, partial
+from typing import Any
 
 import jax
+import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Float, Key, ScalarLike
 
@@ -25,6 +28,7 @@ from latentbits.core.arrays import AnyKey, Array, namespace, times
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.deterministic_sums import over_rows, sum_over_rows
 from latentbits.core.model import (
+    Abreast,
     Evaluate,
     Iterate,
     LogLikelihood,
@@ -65,10 +69,10 @@ __all__ = [
 class Shared(Module):
     """Logs of the weights, of P(bit = 1) and P(bit = 0), and of a row without ones; beta, where it is not 1."""
 
-    log_weight: Float[Array, " components"]
-    log_one: Float[Array, "components columns"]
-    log_zero: Float[Array, "components columns"]
-    log_none: Float[Array, " components"]
+    log_weight: Float[Array, "*starts components"]
+    log_one: Float[Array, "*starts components columns"]
+    log_zero: Float[Array, "*starts components columns"]
+    log_none: Float[Array, "*starts components"]
     beta: Float[Array, ""] | None = None
 
 
@@ -76,7 +80,7 @@ class Stats(Module):
     """Sums over rows, weighted by the responsibilities."""
 
     n_rows: Float[Array, ""]
-    log_likelihood: Float[Array, "2"]  # see sum_rows
+    log_likelihood: Float[Array, "parts *starts"]  # a pair, see sum_rows
     owned: Counts
     missing: Float[Array, "size size"] | None = None  # information, where Newton's method asks for it
 
@@ -91,7 +95,7 @@ class Posterior(Module):
 def _prepare(params: Params, state: Secants | newton.State | None, progress: Progress | None) -> Shared:
     log_one, log_zero = log_probabilities(params.means)
     xp = namespace(params)
-    return Shared(xp.log(xp.maximum(params.weights, TINY)), log_one, log_zero, log_zero.sum(1))
+    return Shared(xp.log(xp.maximum(params.weights, TINY)), log_one, log_zero, log_zero.sum(-1))
 
 
 def _prepare_annealing(warmest: ScalarLike, params: Params, state: None, progress: Progress | None) -> Shared:
@@ -117,14 +121,14 @@ def log_joint_of(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "ro
 
 
 def shares_of(
-    log_joint: Float[Array, "rows components"],
-) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
+    log_joint: Float[Array, "*rows components"],
+) -> tuple[Float[Array, "*rows components"], Float[Array, "*rows"]]:
     """Compute P(component | x) and log p(x)."""
     xp = namespace(log_joint)
-    top = log_joint.max(1, keepdims=True)
+    top = log_joint.max(-1, keepdims=True)
     scaled = xp.exp(log_joint - top)
-    total = scaled.sum(1, keepdims=True)
-    return scaled / total, (top + xp.log(total))[:, 0]
+    total = scaled.sum(-1, keepdims=True)
+    return scaled / total, (top + xp.log(total))[..., 0]
 
 
 def _responsibilities(
@@ -195,14 +199,14 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return jax.vmap(draw)(keys)
 
 
-def column_means(owned: Counts, strength: ScalarLike) -> Float[Array, " columns"]:
+def column_means(owned: Counts, strength: ScalarLike) -> Float[Array, "*starts columns"]:
     # responsibilities sum to 1, so these are the plain column means, the same at every iteration
-    return (owned.ones.sum(0) + strength / 2) / namespace(owned).maximum(owned.observed.sum(0) + strength, TINY)
+    return (owned.ones.sum(-2) + strength / 2) / namespace(owned).maximum(owned.observed.sum(-2) + strength, TINY)
 
 
 def with_prior(owned: Counts, strength: ScalarLike) -> Counts:
     """Add `strength` pseudo-rows to each component, each with the column means of the data."""
-    ones = owned.ones + strength * column_means(owned, strength)
+    ones = owned.ones + strength * column_means(owned, strength)[..., None, :]
     return Counts(owned.members + strength, ones, owned.observed + strength)
 
 
@@ -210,7 +214,7 @@ def maximised(params: Params, counts: Counts) -> Params:
     """Maximise the expected log-likelihood (M-step); a component that owns nothing keeps its means."""
     xp = namespace(counts)
     means = xp.where(counts.observed > TINY, counts.ones / xp.maximum(counts.observed, TINY), params.means)
-    return Params(counts.members / counts.members.sum(), xp.clip(means, 0, 1))
+    return Params(counts.members / counts.members.sum(-1, keepdims=True), xp.clip(means, 0, 1))
 
 
 def _left(state: newton.State) -> Float[Array, ""]:
@@ -232,11 +236,11 @@ class Settings(Module):
     chosen: bool = static(default=False)  # `smoothing` is where the choice of it begins
 
 
-def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, "*starts"]:
     strength = strength_of(settings.smoothing, params)
-    mean = column_means(stats.owned, strength)
-    pseudo = shared.log_weight + shared.log_one @ mean + shared.log_zero @ (1 - mean)
-    return stats.log_likelihood.sum() + strength * pseudo.sum()
+    mean = column_means(stats.owned, strength)[..., None, :]
+    pseudo = shared.log_weight + (shared.log_one * mean + shared.log_zero * (1 - mean)).sum(-1)
+    return stats.log_likelihood.sum(0) + strength * pseudo.sum(-1)
 
 
 def _evidence(params: Smoothed, shared: Shared, stats: Stats) -> Float[Array, ""]:
@@ -256,7 +260,11 @@ def _no_state(params: Params) -> None:
 
 
 def _start(params: Params) -> Secants:
-    return secants.start(coordinates.of(params).ravel())
+    return secants.start(_flat(coordinates.of(params)))
+
+
+def _flat(x: Float[Array, "*starts components coordinates"]) -> Float[Array, "*starts size"]:
+    return x.reshape(*x.shape[:-2], -1)
 
 
 def _update(
@@ -269,15 +277,54 @@ def _update(
     xp, at, value = namespace(stats), coordinates.of(params), _objective(settings, params, shared, stats)
     state, ahead = secants.advance(
         state,
-        at.ravel(),
+        _flat(at),
         value,
-        coordinates.of(plain).ravel(),
-        coordinates.gradient(params, counts).ravel(),
-        xp.sqrt(coordinates.complete_information(counts)).ravel(),
+        _flat(coordinates.of(plain)),
+        _flat(coordinates.gradient(params, counts)),
+        xp.sqrt(_flat(coordinates.complete_information(counts))),
         slack=tuning.FLOAT32_ROUNDING * xp.abs(value),  # rows that are alike are rounded alike
-        floor=tuning.FLOAT32_ROUNDING**2 * 1000 * stats.n_rows * at.size,
+        floor=tuning.FLOAT32_ROUNDING**2 * 1000 * stats.n_rows * at.shape[-2] * at.shape[-1],
     )
     return state, moved(params, coordinates.params_at(ahead.reshape(at.shape)))
+
+
+def _abreast(model: Model, n_starts: int) -> Abreast:
+    """Let starts climb side by side on the host: what differs between them has an axis of starts in front."""
+
+    def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+        (_, k, d), n, weight = params.means.shape, len(batch.weight), batch.weight.astype(np.float64)
+        # bits, their complements and a one: a product gives log-joints, another all sums
+        table = np.concatenate([batch.values, batch.mask - batch.values, np.ones((n, 1), batch.values.dtype)], 1)
+        logs = np.concatenate([shared.log_one, shared.log_zero, shared.log_weight[..., None]], -1)
+        weighted, some = weight[:, None] * table, max(1, tuning.ABREAST_NUMBERS // (n * k))
+
+        def of_some(first: int) -> tuple[Array, Array]:
+            log_joint = logs[first : first + some].reshape(-1, 2 * d + 1) @ table.T
+            share, log_likelihood = shares_of(log_joint.reshape(-1, k, n).transpose(2, 0, 1))
+            return weight @ log_likelihood, share.reshape(n, -1).T @ weighted
+
+        value: Any
+        found = zip(*map(of_some, range(0, n_starts, some)))
+        value, sums = (np.concatenate(parts) for parts in found)
+        cut: Any = np.split(sums.reshape(n_starts, k, -1), [d, 2 * d], -1)
+        ones, zeros, members = cut
+        return Stats(weight.sum(), value[None], Counts(members[..., 0], ones, ones + zeros)), None
+
+    def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+        value = model.objective(params, shared, stats)
+        return value.max(where=value == value, initial=-math.inf)
+
+    def left(state: Secants) -> Float[Array, ""]:
+        """Return how much the best may still gain, or be surpassed by."""
+        xp = namespace(state)
+        return xp.where(xp.isfinite(state.value), state.value + secants.left(state), -xp.inf).max() - state.value.max()
+
+    def ends(params: Params, state: Secants) -> tuple[Float[Array, " starts"], Params]:
+        at = state.best.reshape(*params.weights.shape, -1)
+        return state.value, coordinates.params_at(at)
+
+    climb = Iterate(f"EM from {n_starts} starts", e_step=e_step, objective=objective, left=left, rows_on_host="small")
+    return Abreast(model._replace(stages=(climb,)), ends)
 
 
 def _update_choosing(
@@ -400,7 +447,7 @@ def model(
         ]
     else:
         stages += [Iterate("EM", stops_early=True)]
-    return Model(
+    made = Model(
         name="Bernoulli mixture",
         init=Partial(from_short_runs if by_runs else _from_random_rows, settings),
         prepare=_prepare,
@@ -421,3 +468,4 @@ def model(
         on_host=True,
         rows_on_host="small",
     )
+    return made._replace(abreast=partial(_abreast, made)) if by_newton and by_runs and not chosen else made

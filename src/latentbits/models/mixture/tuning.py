@@ -15,6 +15,10 @@ SMOOTHING_LEAST_ROWS, SMOOTHING_MOST_ROWS = 1e-3, 1e4  # components that are all
 SMOOTHING_CYCLES_PER_PASS = 3  # of Minka's fixed point
 SMOOTHING_MOST_RATE = 0.95  # the slowest convergence that its extrapolation assumes
 
+# Responsibilities of some starts that are computed together: a fit of 24 starts of 4 components on 2000 rows takes 1.05
+# times as long as EM in plain NumPy with so many, and 1.3 times with all at once, which no cache holds
+ABREAST_NUMBERS = 2**15
+
 NEWTON_MOST_PARAMETERS = 256
 NEWTON_NATS_PER_ROW = 1e-4  # left to gain where EM makes room for Newton's method
 NEWTON_FIRST_DAMPING, NEWTON_LEAST_DAMPING = 0.1, 1e-8  # in units of the complete information

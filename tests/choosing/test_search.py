@@ -224,7 +224,7 @@ def test_a_fit_that_ran_out_of_time_goes_on_before_another_size_is_begun(monkeyp
 @pytest.mark.filterwarnings("ignore:.*max_time:UserWarning")
 def test_a_fit_that_is_cut_off_goes_on_from_where_it_was():
     """With time for one pass at a time, learning gets further every time."""
-    model = BernoulliMixture(2, random_state=0, max_time=1e-9)
+    model = BernoulliMixture(2, n_init=1, random_state=0, max_time=1e-9)
     with _keeping(None, budget=1.0):
         courses = [model.fit(TABLE).history_.copy() for _ in range(3)]
     assert len(courses[0]) < len(courses[1]) < len(courses[2])

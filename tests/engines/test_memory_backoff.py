@@ -9,12 +9,18 @@ from jax.errors import JaxRuntimeError
 from tests.tables import answers, classes
 
 from latentbits import BernoulliMixture, LatentTrait, NoisyOrNetwork
-from latentbits.engines import chunks, memory, passes
+from latentbits.engines import chunks, host, memory, passes
 from latentbits.engines.chunks import Layout
 from latentbits.engines.memory_backoff import Room
 
 SAID = "no room for .* rows at a time"
 OTHERS = pytest.mark.slow("families with states of rows, and with small batches")
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    """Let programs see the rows of small mixtures, too."""
+    monkeypatch.setattr(host, "MOST_NUMBERS_OF_ROWS_ON_HOST", 0)
 
 
 @pytest.fixture
@@ -82,7 +88,7 @@ def test_rows_that_were_given_out_are_not_given_again(monkeypatch):
         return program(*args, **known)
 
     monkeypatch.setattr(passes, "chunk_rows", fails_once)
-    monkeypatch.setattr(type(m), "_layout", lambda self, dtype: Layout(64, np.dtype(dtype)))
+    monkeypatch.setattr(type(m), "_layout", lambda self, dtype, *_, **__: Layout(64, np.dtype(dtype)))
     with pytest.warns(RuntimeWarning, match=SAID):
         np.testing.assert_allclose(m.score_samples(table), expected, rtol=1e-6)
     assert len(calls) > 240 // 64 + 1

@@ -125,7 +125,7 @@ def test_what_has_converged_is_compared_with_the_best_of_it(monkeypatch):
 
 
 def test_time_goes_where_it_pays(monkeypatch):
-    """What takes next to nothing comes first, then every family, then what promises most for its seconds."""
+    """Quick sizes come first, then every family, then the size that promises most for its seconds."""
 
     class Scripted(budget.Clock):
         used = 0.0

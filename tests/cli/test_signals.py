@@ -103,7 +103,7 @@ def test_a_signal_where_nothing_is_kept_ends_all_of_it(signalled, tmp_path):
 
 @pytest.mark.slow("three processes that learn")
 def test_sigterm_keeps_a_checkpoint_and_resume_ends_with_the_same_model(signalled, process, tool, csv, tmp_path):
-    asked = ("fit", csv, "--model", "mixture", "--components", 3, "--restarts", 2, "--seed", 0)
+    asked = ("fit", csv, "--model", "mixture", "--components", 3, "--restarts", 1, "--seed", 0)
     run, whole, resumed = tmp_path / "run", tmp_path / "whole.safetensors", tmp_path / "resumed.safetensors"
     assert process(*asked, "-o", whole).returncode == 0
     signalled(("record", 5), *asked, "-o", resumed, "--checkpoint", run)

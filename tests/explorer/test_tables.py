@@ -13,7 +13,7 @@ from scipy import sparse
 from latentbits import load_dataset
 from latentbits.core.errors import DataError
 from latentbits.explorer import tables
-from latentbits.explorer.explore import columns_kept
+from latentbits.explorer.notes import columns_kept
 from latentbits.explorer.tables import shown_labels, shown_rows, take_table
 
 BITS = np.tile([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]], (5, 1))
@@ -291,3 +291,10 @@ def test_names_do_not_act_on_the_page():
     )
     ((label,), _) = shown_labels(given.labels, np.arange(10))
     assert (label.name, label.levels) == (r"a\u202eb", (r"a\u202eb", short))
+
+
+def test_texts_of_numbers_are_in_the_order_of_the_numbers():
+    grades = np.array(["1", "2", "3", "10"] * 20, dtype=object)
+    ((grade,), left_out) = shown_labels({"grade": grades}, np.arange(8))
+    assert (grade.levels, grade.ordered, left_out) == (("1", "2", "3", "10"), True, ())
+    np.testing.assert_array_equal(grade.codes, [0, 1, 2, 3] * 2)

@@ -187,7 +187,7 @@ class Climb:
         near = max(others, default=0)
         before = self.tried[near].cost if near else without
         each = (before - cost) / (1 / max(near, 1) - 1 / best) if best > max(near, 1) else before - cost
-        return max(0.0, each * (1 / best - 1 / size))
+        return each * (1 / best - 1 / size) if size > best and 0 < each < np.inf else 0.0
 
     def _is_affordable(self, size: int, left: float) -> bool:
         if not self.tried:
@@ -288,7 +288,11 @@ def take_turns(
     while pending := [entrant for entrant in entrants.values() if not entrant.done]:
         entrant, is_quick = _turn(pending, list(entrants.values()), clock)
         if soon is not None and not is_quick and any(f.begun and f.family.sizes for f in entrants.values()):
-            soon()
+            try:
+                soon()
+            except KeyboardInterrupt:
+                clock.interrupted = True
+                return left_out | _cut(entrants)
             soon = None
         is_first, began = not entrant.begun, clock.used
         any_begun = any(f.begun for f in entrants.values())  # there is always one result
@@ -324,8 +328,15 @@ def _turn(pending: Sequence[Entrant], entrants: Sequence[Entrant], clock: Clock)
     4. The one that promises most bits for its seconds.
     5. Fits that were cut off again.
     """
-    fits = [fit for entrant in entrants for climb in entrant.climbs for fit in climb.tried.values()]
-    without = max((fit.cost for fit in fits), default=np.inf)
+    costs = [
+        (entrant.family.alone, fit.cost)
+        for entrant in entrants
+        for climb in entrant.climbs
+        for fit in climb.tried.values()
+        if np.isfinite(fit.cost)
+    ]
+    # without hidden causes, or else the worst
+    without = max((cost for alone, cost in costs if alone), default=max((cost for _, cost in costs), default=0.0))
     promises = {place: _promise(entrant, without) for place, entrant in enumerate(pending) if entrant.begun}
     budget = 0.0 if clock.budget is None else clock.budget
 

@@ -160,6 +160,10 @@ def explore(
         write_page(found.content, there)
         say(f"wrote {there}")
 
+    def save_first(content: Any) -> None:
+        write_page(content, path)
+        say(f"wrote a first page, {path}; the search goes on")
+
     with keeping(nothing):
         with printed_warnings(rows.all_names), _progress(limit) as report:
             found = run(
@@ -179,6 +183,7 @@ def explore(
                 checkpoint=checkpoint,
                 sample_weight=rows.weights,
                 n_maps=n_maps,
+                soon=save_first,
             )
         path = Path(outputs.write(str(path), save))
     if open_page:

@@ -71,7 +71,7 @@ def host_rows(model: Model, engine: Any, rows_per_chunk: int) -> int:
     Sums of real numbers do so in tables of a single small chunk, whichever engine has it, so that all give the same
     bits; counts, which are whole numbers, in tables in memory.
     """
-    if model.rows_on_host == "never" or accelerated():
+    if model.rows_on_host == "never" or accelerated() or getattr(engine, "packs", False):
         return 0
     if model.rows_on_host == "small":
         return min(MOST_NUMBERS_OF_ROWS_ON_HOST // model.row_floats(engine.n_features), rows_per_chunk - 1)

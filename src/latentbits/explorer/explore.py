@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from latentbits.choosing.compare import fit_copy, weights_of
+from latentbits.choosing.compare import FAILURES, fit_copy, weights_of
 from latentbits.choosing.real_tables import mean_seen
 from latentbits.choosing.refit import Refitted, as_searched, refit
 from latentbits.choosing.search import Search, check_families, search
@@ -21,7 +23,6 @@ from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
 from latentbits.core.errors import OutOfTimeError
 from latentbits.engines.checkpoint import under
-from latentbits.estimators.base import LatentModel
 from latentbits.estimators.families import families, family, family_of_maps, name_of
 from latentbits.explorer import map_content
 from latentbits.explorer.column_dependence import go_together
@@ -33,7 +34,7 @@ from latentbits.explorer.loadings import axes_of
 from latentbits.explorer.meanings import meanings_of, poles_of
 from latentbits.explorer.methods import methods
 from latentbits.explorer.misfit import misfit_of
-from latentbits.explorer.notes import how_compared, tried, with_note
+from latentbits.explorer.notes import columns_kept, how_compared, how_shown, tried, with_note
 from latentbits.explorer.page import write_page
 from latentbits.explorer.several_maps import Gain, check_maps, gain_of, like, maps_asked, maps_of
 from latentbits.explorer.stability import with_rounds
@@ -118,6 +119,7 @@ def explore(
     checkpoint: Any = None,
     sample_weight: Any = None,
     n_maps: int = 1,
+    soon: Callable[[Content], Any] | None = None,
 ) -> Explored:
     """Find out what is hidden in a table, and write a page that shows it.
 
@@ -166,6 +168,8 @@ def explore(
         With more than one, the page also has a map of these maps that one can step into: a mixture of them is learned
         (`TraitMaps(n_maps, 2)`), and compared with one map on a quarter of the rows.  Up to 12.  Such an
         estimator as `model` asks for it, too.
+    soon : function or None
+        Called with the content of a first page once the map and the first models are there; None writes it to `out`.
 
     Returns
     -------
@@ -197,6 +201,7 @@ def explore(
     n_maps = n_maps if n_maps > 1 else maps_asked(model)
     if out is not None:
         check_writable(out)  # before minutes of fitting
+        soon = soon or partial(write_page, path=out)
     given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real, sample_weight)
     asked: list[Any] | None = None
     if not (isinstance(model, str) and model == "auto"):
@@ -217,13 +222,15 @@ def explore(
             several, gain = _fit_maps(given, like(asked_for, n_maps), until, random_state, tell)
             maps = maps_of(name_of(several), several, shown.values, shown.weights, n_lines, gain)
 
-        def write_soon(found: Search) -> None:
-            """Write a page of the map and the first models, which is replaced at the end."""
-            if out is None:
-                return
-            tell(f"writing a first page, {out}")
-            content = content_of(given, shown, n_close, where, found, as_searched(found), random_state, maps)
-            write_page(replace(content, findings=(*content.findings, GOES_ON)), out)
+        def first_look(found: Search) -> None:
+            assert soon is not None
+            tell("looking at the first models")
+            with interrupts.shielded():
+                try:
+                    content = content_of(given, shown, n_close, where, found, as_searched(found), random_state, maps)
+                    soon(replace(content, findings=(*content.findings, GOES_ON)))
+                except (OSError, *FAILURES) as error:  # the search is worth more than a page that will be replaced
+                    warnings.warn(f"no first page was written ({error})", UserWarning, stacklevel=2)
 
         left = None if budget is None else max(MODELS_TIME_SHARE * budget, budget - (time.perf_counter() - began))
         found = search(
@@ -235,7 +242,7 @@ def explore(
             report=fitting,
             checkpoint=checkpoint,
             sample_weight=given.weights,
-            soon=write_soon,
+            soon=None if soon is None else first_look,
         )
         models = _models(found, given, mapped, left, lambda name: tell(f"fitting {name} to all rows"))
         with interrupts.shielded():  # what is finished gets its page
@@ -452,23 +459,6 @@ def _in_columns(gallery: Gallery, found: Search) -> Gallery:
 
 def _dense(values: Any) -> np.ndarray:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
-
-
-def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
-    """Say in two sentences from which rows the models shown have learned, and what the time went to."""
-    own = [model for name, model in models.items() if name in found.fitted and isinstance(model.model, LatentModel)]
-    again = sum(model.again and found.n_used > found.n_train for model in own)
-    which = "The models shown here were" if again == len(own) else f"{again} of the models shown here were"
-    text = f" {which} fitted again, to all {found.n_used:,} of these rows." if again else ""
-    return f"{text} Of {found.seconds:.0f} seconds {found.seconds_compiling:.0f} went into compiling programs."
-
-
-def columns_kept(given: Given) -> str:
-    """Say in a sentence which columns the page is about; nothing if it is all."""
-    kept = given.values.shape[1]
-    if kept == given.n_columns:
-        return ""
-    return f" Of the {given.n_columns:,} columns the page and its models have the {kept:,} that vary most."
 
 
 def _learned(fitted: Any) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from latentbits.choosing.refit import Refitted
 from latentbits.choosing.search import Search
+from latentbits.estimators.base import LatentModel
 from latentbits.estimators.families import family
+from latentbits.explorer.tables import Given
 from latentbits.reports.summaries.records import Gallery, Layer
 
-__all__ = ["how_compared", "told_budget", "tried", "with_note"]
+__all__ = ["columns_kept", "how_compared", "how_shown", "told_budget", "tried", "with_note"]
 
 LEAST_WEIGHT_SHOWN = 0.005  # weights below it are shown as 0.00
 ALIKE_SHARE = 0.05  # of the largest weight: causes that differ by no more in any column are one
@@ -106,3 +110,20 @@ def told_budget(seconds: float) -> str:
     ('5m', '100s', '2.5s')
     """
     return f"{seconds / 60:g}m" if seconds % 60 == 0 else f"{seconds:g}s"
+
+
+def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
+    """Say in two sentences from which rows the models shown have learned, and what the time went to."""
+    own = [model for name, model in models.items() if name in found.fitted and isinstance(model.model, LatentModel)]
+    again = sum(model.again and found.n_used > found.n_train for model in own)
+    which = "The models shown here were" if again == len(own) else f"{again} of the models shown here were"
+    text = f" {which} fitted again, to all {found.n_used:,} of these rows." if again else ""
+    return f"{text} Of {found.seconds:.0f} seconds {found.seconds_compiling:.0f} went into compiling programs."
+
+
+def columns_kept(given: Given) -> str:
+    """Say in a sentence which columns the page is about; nothing if it is all."""
+    kept = given.values.shape[1]
+    if kept == given.n_columns:
+        return ""
+    return f" Of the {given.n_columns:,} columns the page and its models have the {kept:,} that vary most."

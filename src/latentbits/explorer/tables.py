@@ -424,7 +424,10 @@ def shown_labels(
         elif len(levels) > min(MOST_LEVELS, known // 2):
             why = f"{len(levels):,} different ones in {known:,} rows: too many to be kinds"
         else:
-            in_order = numbers is not None and len(levels) > 2
+            if in_order := numbers is not None and len(levels) > 2:  # texts of numbers are in the order of letters
+                order = np.argsort([float(level) for level in levels])
+                levels = [levels[number] for number in order]
+                codes = np.where(codes < 0, -1, np.argsort(order)[codes])
             found.append(Labels(name, tuple(map(shown_text, levels)), codes[rows], ordered=in_order))
             continue
         left_out.append((name, why))

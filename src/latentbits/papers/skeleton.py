@@ -97,7 +97,7 @@ def kept(folder: Path, name: str, compute: Callable[[], Any], asked: Any = ()) -
     `folder`: mostly ``run.out / "runs"``; made if need be.  `name`: of the experiment, with its seed where it has one;
     letters that a file may have.  `compute`: gives numbers that JSON can hold.  They are given as JSON has them: tuples
     come as lists, keys as strings.  `asked`: all else that decides how it comes out (numbers of rows, settings): where
-    it is another, or the version is, the experiment is done again.  What JSON cannot hold counts by its `repr`.
+    it is another, or the version is, the experiment is done again.  Values that JSON cannot hold count by their `repr`.
     """
     words = json.dumps([__version__, name, asked], sort_keys=True, default=repr)
     path = folder / f"{name}-{hashlib.sha256(words.encode()).hexdigest()[:12]}.json"

@@ -197,8 +197,11 @@ def columns_of(rows: Beside, known_labels: Labels, n_rows: int, advice: str) -> 
     out: list[np.ndarray] = []
     for name, known in zip(("groups", "covariates"), known_labels):
         if bool(known) != (getattr(rows, name) is not None):
-            there = "with" if known else "without"
-            raise DataError(f"this model was fitted {there} {name}: {advice}")
+            raise DataError(
+                f"this model was fitted with {name}: {advice}"
+                if known
+                else f"this model was fitted without {name}, and takes none"
+            )
     if rows.groups is not None:
         labels = _one_each(rows.groups)
         code = {label: number for number, label in enumerate(known_labels.groups)}

@@ -63,7 +63,7 @@ def plot_test_information(points: np.ndarray, information: np.ndarray, ax: Any =
     information : (m,) or (m, d) array
         Of the test; or of its items, which are added.
     ax : matplotlib Axes, optional
-        That of the information; the scale of the error is its twin.
+        For the information; its twin has the scale of the error.
     """
     x, total = np.ravel(points), np.asarray(information, np.float64)
     if total.ndim == 2:

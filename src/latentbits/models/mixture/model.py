@@ -323,7 +323,9 @@ def _abreast(model: Model, n_starts: int) -> Abreast:
         at = state.best.reshape(*params.weights.shape, -1)
         return state.value, coordinates.params_at(at)
 
-    climb = Iterate(f"EM from {n_starts} starts", e_step=e_step, objective=objective, left=left, rows_on_host="small")
+    # the best gains nothing for a while, and others surpass it
+    name, patience = f"EM from {n_starts} starts", 100
+    climb = Iterate(name, patience=patience, e_step=e_step, objective=objective, left=left, rows_on_host="small")
     return Abreast(model._replace(stages=(climb,)), ends)
 
 

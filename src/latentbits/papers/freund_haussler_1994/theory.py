@@ -48,7 +48,7 @@ def one_seed(theory: Theory, seed: int) -> dict[str, Any]:
 def universality(n: int, rng: np.random.Generator) -> dict[str, float]:
     """Measure total variation between distributions on n bits and machines built for them, over what is asked for.
 
-    Returns by this distance the largest ratio over distributions of several kinds.
+    Return, by this distance, the largest ratio over distributions of several kinds.
     """
     found = dict.fromkeys(map(str, TOLERANCES), 0.0)
     for spread in (0.1, 1.0, 100.0):  # of Dirichlet draws: from almost concentrated to almost uniform

@@ -369,7 +369,7 @@ def mixture_curve(
 
     A fit of k components that is stopped after i iterations is the fit of all, stopped there.
 
-    Returns as `pursuit_curve`, and `doublings`: the numbers of components by the iteration at which they begin.
+    Return what `pursuit_curve` does, and `doublings`: the numbers of components by the iteration at which they begin.
     """
     sizes = split_sizes(n_units)
     steps, models = [], []

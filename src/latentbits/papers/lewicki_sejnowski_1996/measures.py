@@ -77,7 +77,7 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     Strong is a child with at least half the frequency of the strongest, which must have 0.3: lines come up by
     themselves as well, so that f need not be large.
 
-    `weights`: (units, second-layer units).  `lines` (second-layer units,): of `lines_of`.  Of several units for one
+    `weights`: (units, second-layer units).  `lines` (second-layer units,): of `lines_of`.  Several units for one
     line, one is enough.  Returns list of names, "" where a unit is none.
 
     >>> weights = np.zeros((2, 10))

@@ -176,8 +176,8 @@ def test_a_search_keeps_what_is_finished(press):
 
 @pytest.mark.slow("a search by folds, with all its starts")
 def test_a_search_forgets_a_size_that_not_all_folds_have_tried(press):
-    # the product and the first size of the mixture in two folds, 24 times EM and Newton each; the second size in one
-    press("begin_stage", 2 + 2 * 24 * 2 + 1)
+    # the product and the first size of the mixture in two folds, all starts, EM and Newton each; the second size in one
+    press("begin_stage", 2 + 2 * 3 + 1)
     with pytest.warns(UserWarning, match="the search was interrupted"):
         found = search(rows(), ["product", "mixture"], n_folds=2, budget=None)
     (name,) = (name for name, family in found.families.items() if family == "mixture")

@@ -66,7 +66,7 @@ def test_exit_codes(process, tmp_path):
 
 @pytest.mark.slow("two processes that compile")
 def test_second_run_finds_what_the_first_compiled(process, tmp_path):
-    arguments = ("fit", "carcinoma", "-k", "2", "--json", "-o", tmp_path / "m.safetensors")
+    arguments = ("fit", "lsat6", "-m", "latent-trait", "-k", "1", "--json", "-o", tmp_path / "m.safetensors")
     first = process(*arguments)
     folder = process.cache / "compiled"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -76,7 +76,7 @@ def test_second_run_finds_what_the_first_compiled(process, tmp_path):
     assert sorted(p.name for p in folder.glob("*/*.program")) == compiled
     for result in (first, second):
         assert result.returncode == 0
-        assert json.loads(result.stdout)["model"] == "BernoulliMixture"
+        assert json.loads(result.stdout)["model"] == "LatentTrait"
         lines = result.stderr.splitlines()
         assert [line.split()[0] for line in lines] == ["reading", "fitting", "converged", "objective:", "wrote"]
     assert json.loads(second.stdout)["objective"] == json.loads(first.stdout)["objective"]

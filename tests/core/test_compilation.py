@@ -250,12 +250,12 @@ def test_keys_are_those_of_jax(seed):
 
 FRESH = """
 import numpy as np, sys, warnings
-from latentbits import BernoulliMixture
+from latentbits import LatentTrait
 from latentbits.core import compilation
 import jax
 before = dict(jax.config.values)
 x = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(np.uint8)
-m = BernoulliMixture(2, n_init=1, random_state=0).fit(x)
+m = LatentTrait(1, max_iter=5, random_state=0).fit(x)
 m.transform(x)
 print(m.score(x).hex(), sum(one.compiled for one in compilation.made()), len(compilation.made()))
 assert before == dict(jax.config.values)
